@@ -1,0 +1,29 @@
+//! The words of Tidegate: ids, keys, messages, errors, events and the ports of the edge.
+//!
+//! Everything here is plain data that crosses a wire or a crate edge. This crate does no I/O, reads no clock
+//! and makes no id out of nothing: the caller passes time and randomness in.
+
+mod delivery;
+mod entry;
+mod error;
+mod event;
+mod id;
+mod inbound;
+mod key;
+mod message;
+mod name;
+mod port;
+mod run;
+pub mod schema;
+
+pub use delivery::{Part, Reply, SendOutcome};
+pub use entry::{Entry, EntryBody, EntryKind};
+pub use error::{ErrorBody, ErrorCode};
+pub use event::{RunEvent, RunEventBody};
+pub use id::{AuditId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId, ToolRunId};
+pub use inbound::{Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind};
+pub use key::{KeyError, Place, SessionKey};
+pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
+pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
+pub use port::{Connector, ConnectorError, Ingress, IngressAnswer, IngressRequest, InboundSink, SinkError};
+pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ToolRunState};

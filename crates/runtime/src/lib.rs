@@ -1,0 +1,16 @@
+//! What every running part needs and nobody should write twice: time, ids, tasks, shutdown, fault points,
+//! redaction and the message catalogue.
+
+pub mod catalogue;
+mod clock;
+pub mod fault;
+mod identity;
+mod redact;
+mod shutdown;
+mod task;
+
+pub use clock::{Clock, ManualClock, SystemClock, iso_timestamp};
+pub use identity::{RandomnessError, new_id};
+pub use redact::redact;
+pub use shutdown::Shutdown;
+pub use task::{Task, TaskEnd, spawn, spawn_blocking, spawn_thread};

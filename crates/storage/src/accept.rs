@@ -1,0 +1,101 @@
+//! ACCEPT: the commit after which a message may be acknowledged.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+use tidegate_policy::Principal;
+use tidegate_protocol::{Inbound, InboxId, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey};
+
+use crate::lease::{Lease, Owner};
+
+/// Everything that becomes durable with an accepted request, in one transaction.
+#[derive(Debug, Clone)]
+pub struct Accept {
+    pub principal: Principal,
+    pub key: SessionKey,
+    pub run: NewRun,
+    pub session: SessionChoice,
+    /// The log to begin if the key has none yet or a fresh one is wanted.
+    pub new_session: NewSession,
+    /// What a network delivered. A caller that waits for its answer has none: its request lives in the run row.
+    pub inbound: Option<(InboxId, Inbound)>,
+    pub idempotency: Option<Idempotency>,
+    /// Claim the run in the same commit if the session is idle.
+    pub claim_for: Option<Owner>,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    pub id: RunId,
+    /// The caller's own name for the run, kept beside the id.
+    pub client_key: Option<String>,
+    pub spec: RunSpec,
+    pub input: Message,
+    pub reply: ReplyTarget,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    pub id: SessionId,
+    pub alias: Option<String>,
+}
+
+/// Which log of the key the run belongs to. The key only moves to a fresh log when the run completes, so that a
+/// failed run never loses the old conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionChoice {
+    Current,
+    Fresh,
+}
+
+/// The caller's promise that two requests with this key are the same request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// SHA-256 of the caller's key, in hex: the key itself may be a secret.
+    pub key: String,
+    /// SHA-256 of what the key stands for; the same key with another fingerprint is a conflict.
+    pub fingerprint: String,
+    pub expires_at: i64,
+}
+
+impl Idempotency {
+    pub fn new(key: &str, request: &[u8], expires_at: i64) -> Self {
+        Self { key: sha256_hex(key.as_bytes()), fingerprint: sha256_hex(request), expires_at }
+    }
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What ACCEPT did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub run: RunId,
+    pub admission: Admission,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// The session was idle: the run is claimed and may start.
+    Claimed(Lease),
+    /// The run waits; this many runs of the session come before it.
+    Queued { ahead: u32 },
+    /// The same request came before; nothing was written. The run is the earlier one.
+    Replayed,
+}
+
+/// What an attempt to claim a session's next run found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    Granted(Lease),
+    /// Another run of the session is under way.
+    Busy { run: RunId },
+    /// Nothing waits.
+    Nothing,
+}

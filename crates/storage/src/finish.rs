@@ -1,0 +1,85 @@
+//! The engine's verbs on runs: accept, claim, finish, abort.
+
+use async_trait::async_trait;
+use tidegate_policy::Principal;
+use tidegate_protocol::{ErrorBody, Origin, RunId, RunState, SessionKey, TenantId, Usage};
+
+use crate::accept::{Accept, Accepted, Claim};
+use crate::error::Result;
+use crate::journal::NewEntry;
+use crate::lease::{Lease, Owner};
+use crate::outbox::NewPart;
+
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// ACCEPT. Returns after its commit; only then may anything be acknowledged.
+    async fn accept(&self, accept: Accept) -> Result<Accepted>;
+
+    /// Claims the session's oldest queued run if no other is under way, or if the one under way belongs to an owner
+    /// that is void: an earlier incarnation, or an instance silent for longer than `ttl_ms` by the database's clock.
+    /// A run taken over that way counts one more attempt, as [`Instances::recover`](crate::Instances::recover) does.
+    async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim>;
+
+    /// FINISH. Log entries, the run's terminal state, outbox rows and the audit row in one commit.
+    async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished>;
+
+    /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end.
+    async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
+
+    /// Removes a session key with all its logs and runs; the audit row stays. Refused while a run has not ended.
+    /// Returns the names of the logs removed (alias, else id), for their transcript files.
+    async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>>;
+}
+
+/// How a run ends.
+#[derive(Debug, Clone)]
+pub struct Finish {
+    pub ending: Ending,
+    /// What joins the log now, oldest first.
+    pub entries: Vec<NewEntry>,
+    pub usage: Usage,
+    /// The reply's parts; empty when the caller waits for the answer.
+    pub parts: Vec<NewPart>,
+    pub principal: Principal,
+    pub now: i64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// The model that answered is remembered with the session.
+    Completed(Origin),
+    Failed(ErrorBody),
+    Aborted(ErrorBody),
+}
+
+impl Ending {
+    pub fn state(&self) -> RunState {
+        match self {
+            Self::Completed(_) => RunState::Completed,
+            Self::Failed(_) => RunState::Failed,
+            Self::Aborted(_) => RunState::Aborted,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The log's last position after this commit.
+    pub head_seq: i64,
+    /// Whether another run of the session waits.
+    pub more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AbortOutcome {
+    Aborted,
+    AlreadyEnded(RunState),
+    NotFound,
+}
+
+/// The tenant a lease belongs to.
+impl Lease {
+    pub fn tenant(&self) -> &TenantId {
+        &self.key.scope.tenant
+    }
+}

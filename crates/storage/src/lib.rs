@@ -1,0 +1,37 @@
+//! The verbs of durable state. Each is one transaction; there is no CRUD and no transaction handle out here.
+//!
+//! Two crates implement them, `storage-sqlite` and `storage-postgres`; one conformance suite in `testkit` holds both
+//! to the same promises. The traits are small and named after who calls them: the engine accepts, claims and finishes
+//! runs, the run itself only sees its [`Journal`].
+
+mod accept;
+mod error;
+mod finish;
+mod instance;
+mod journal;
+mod lease;
+mod library;
+mod mirror;
+mod outbox;
+mod version;
+
+pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
+pub use error::{Result, StoreError};
+pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
+pub use instance::{Instances, Recovered, SettledRun};
+pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
+pub use lease::{Fence, Lease, Owner};
+pub use library::{
+    AuditRow, Library, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow,
+};
+pub use mirror::{Mirror, MirrorPosition, MirrorTask};
+pub use outbox::{NewPart, Outbox, OutboxState, Sending};
+pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
+
+/// How often a run or a send may take the process down with it before it is given up.
+pub const POISON_CRASHES: u32 = 3;
+
+/// Everything a backend offers.
+pub trait Store: Instances + Runs + Journal + Outbox + Mirror + Library {}
+
+impl<T: Instances + Runs + Journal + Outbox + Mirror + Library> Store for T {}

@@ -1,0 +1,149 @@
+//! Reading: what people and programs ask about state. Nothing here waits for a writer.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tidegate_protocol::{
+    AgentId, AuditId, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec, RunState, SessionId,
+    SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
+};
+
+use crate::error::Result;
+use crate::outbox::OutboxState;
+
+#[async_trait]
+pub trait Library: Send + Sync {
+    /// Session keys with a conversation, the most recently used first.
+    async fn sessions(&self, tenant: &TenantId, filter: SessionFilter) -> Result<Vec<SessionRow>>;
+
+    /// The current conversation of a key.
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>>;
+
+    /// A conversation by its id or alias, also when it is no longer its key's current one.
+    async fn session_by_name(&self, tenant: &TenantId, name: &str) -> Result<Option<SessionRow>>;
+
+    /// Entries after `after_seq`, oldest first.
+    async fn entries(&self, tenant: &TenantId, session: SessionId, after_seq: i64, limit: u32) -> Result<Vec<Entry>>;
+
+    /// Runs, the newest first.
+    async fn runs(&self, tenant: &TenantId, filter: RunFilter) -> Result<Vec<RunRow>>;
+
+    async fn run(&self, tenant: &TenantId, lookup: &RunLookup) -> Result<Option<RunRow>>;
+
+    /// A run's tool executions in the order they were intended.
+    async fn tool_runs(&self, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>>;
+
+    /// A run's outgoing parts in order.
+    async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>>;
+
+    /// Audit rows, the newest first.
+    async fn audit(&self, tenant: &TenantId, limit: u32) -> Result<Vec<AuditRow>>;
+
+    async fn status(&self, tenant: &TenantId) -> Result<StoreStatus>;
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    pub agent: Option<AgentId>,
+    pub limit: u32,
+}
+
+/// A conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    pub key: SessionKey,
+    pub id: SessionId,
+    pub alias: Option<String>,
+    /// Whether the key points at it now.
+    pub current: bool,
+    pub head_seq: i64,
+    pub route: Option<String>,
+    pub provider: Option<String>,
+    pub profile_id: Option<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    pub state: Option<RunState>,
+    pub session: Option<SessionKey>,
+    pub limit: u32,
+}
+
+/// How a person names a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunLookup {
+    Id(RunId),
+    /// The caller's own key; the newest run that has it.
+    ClientKey(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub client_key: Option<String>,
+    pub key: SessionKey,
+    /// Absent until the run was claimed.
+    pub session: Option<SessionId>,
+    pub state: RunState,
+    pub attempt: u32,
+    pub actor: String,
+    pub spec: RunSpec,
+    pub input: Message,
+    pub reply: ReplyTarget,
+    pub error: Option<ErrorBody>,
+    pub usage: Usage,
+    /// First and last log position the run wrote; absent when it wrote none.
+    pub entries: Option<(i64, i64)>,
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub finished_at: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolRunRow {
+    pub id: ToolRunId,
+    pub call_id: String,
+    pub tool_name: String,
+    pub args: Value,
+    pub result: Option<Value>,
+    pub state: ToolRunState,
+    pub created_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxRow {
+    pub id: OutboxId,
+    pub part: u32,
+    pub lane: String,
+    pub body: String,
+    pub state: OutboxState,
+    pub attempt: u32,
+    /// The network's id of what was sent.
+    pub remote_id: Option<String>,
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditRow {
+    pub id: AuditId,
+    pub actor: String,
+    pub action: String,
+    pub resource_type: String,
+    pub resource_id: String,
+    pub metadata: Value,
+    pub created_at: i64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreStatus {
+    pub backend: String,
+    pub schema: u32,
+    pub sessions: u64,
+    /// Runs by state, sorted by state.
+    pub runs: Vec<(String, u64)>,
+    /// Outgoing parts by state, sorted by state.
+    pub outbox: Vec<(String, u64)>,
+    /// Bytes on disk, where the backend knows them.
+    pub bytes: Option<u64>,
+}
