@@ -71,7 +71,8 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
+        // The message of a missing variable already ends with its path.
+        if !self.path.is_empty() && self.kind != ProblemKind::EnvMissing {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)?;

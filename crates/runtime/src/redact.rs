@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn credentials_are_blotted_out_and_the_rest_stays() {
         for (text, expected) in [
-            ("key sk-ant-REDACTED failed", "key [redacted] failed"),
+            ("key sk-abcdefghijklmnop1234 failed", "key [redacted] failed"),
             ("Authorization: Bearer abcdefgh1234", "Authorization: Bearer [redacted]"),
             ("postgres://app:hunter2@db/x", "postgres://app:[redacted]@db/x"),
             ("postgres://app:p@ss@db/x", "postgres://app:[redacted]@db/x"),

@@ -99,13 +99,14 @@ CREATE TABLE tool_runs (
   id TEXT NOT NULL,
   session_id TEXT NOT NULL,
   run_id TEXT NOT NULL,
+  step INTEGER NOT NULL,           -- the order of intents inside the run, from 1
   call_id TEXT NOT NULL,
   tool_name TEXT NOT NULL,
   args_json TEXT NOT NULL,
   result_json TEXT,
   status TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  PRIMARY KEY (tenant_id, run_id, id)
+  PRIMARY KEY (tenant_id, run_id, step)
 ) WITHOUT ROWID;
 
 CREATE TABLE idempotency (

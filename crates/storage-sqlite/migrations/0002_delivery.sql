@@ -13,6 +13,7 @@ CREATE TABLE inbox (
 ) WITHOUT ROWID;
 
 CREATE TABLE outbox (
+  ord INTEGER PRIMARY KEY,         -- the order of commits: a clock that jumps cannot reorder a lane
   tenant_id TEXT NOT NULL CHECK (tenant_id <> ''),
   id TEXT NOT NULL,
   run_id TEXT NOT NULL,
@@ -27,9 +28,9 @@ CREATE TABLE outbox (
   remote_id TEXT,
   reason TEXT,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  PRIMARY KEY (tenant_id, id)
-) WITHOUT ROWID;
--- Only what still has to go out; ids sort by time and part, so the smallest id of a lane is its head.
-CREATE INDEX outbox_open ON outbox (tenant_id, lane, id) WHERE state IN ('pending', 'sending');
+  updated_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX outbox_id ON outbox (tenant_id, id);
 CREATE INDEX outbox_by_run ON outbox (tenant_id, run_id, part);
+-- Only what still has to go out; the smallest ord of a lane is its head.
+CREATE INDEX outbox_open ON outbox (tenant_id, lane, ord) WHERE state IN ('pending', 'sending');
