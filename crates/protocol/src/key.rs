@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 
 /// Where inside an agent a conversation takes place.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS,
+)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Place {
     /// The agent's main conversation.
@@ -26,7 +28,9 @@ pub enum Place {
 }
 
 /// Identifies a conversation. Work is FIFO per key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionKey {
     pub scope: Scope,
@@ -146,7 +150,8 @@ impl FromStr for SessionKey {
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let shape = || KeyError::Shape(text.to_owned());
         let mut parts = text.split('/');
-        let mut next = |prefix: &str| parts.next().and_then(|part| part.strip_prefix(prefix)).ok_or_else(shape);
+        let mut next =
+            |prefix: &str| parts.next().and_then(|part| part.strip_prefix(prefix)).ok_or_else(shape);
         let scope = Scope {
             tenant: next("tenant:")?.parse::<TenantId>()?,
             workspace: next("workspace:")?.parse::<WorkspaceId>()?,
@@ -198,7 +203,10 @@ mod tests {
             key(Place::Dm { channel: Some(slack()), account: None, peer: "U1".into() }, Some("17.5")),
             format!("{at}/dm:slack::U1:thread:17.5")
         );
-        assert_eq!(key(Place::Group { channel: slack(), id: "C9".into() }, None), format!("{at}/group:slack:C9"));
+        assert_eq!(
+            key(Place::Group { channel: slack(), id: "C9".into() }, None),
+            format!("{at}/group:slack:C9")
+        );
     }
 
     #[test]
@@ -229,8 +237,11 @@ mod tests {
     }
 
     fn key() -> impl Strategy<Value = SessionKey> {
-        (place(), proptest::option::of(any::<String>()))
-            .prop_map(|(place, thread)| SessionKey { scope: scope(), place, thread })
+        (place(), proptest::option::of(any::<String>())).prop_map(|(place, thread)| SessionKey {
+            scope: scope(),
+            place,
+            thread,
+        })
     }
 
     proptest! {

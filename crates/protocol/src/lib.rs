@@ -21,9 +21,11 @@ pub use entry::{Entry, EntryBody, EntryKind};
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{RunEvent, RunEventBody};
 pub use id::{AuditId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId, ToolRunId};
-pub use inbound::{Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind};
+pub use inbound::{
+    Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind,
+};
 pub use key::{KeyError, Place, SessionKey};
 pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
-pub use port::{Connector, ConnectorError, Ingress, IngressAnswer, IngressRequest, InboundSink, SinkError};
+pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};
 pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ToolRunState};

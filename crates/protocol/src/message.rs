@@ -135,7 +135,9 @@ impl Message {
 
     pub fn content(&self) -> &[Block] {
         match self {
-            Self::User { content, .. } | Self::Assistant { content, .. } | Self::ToolResult { content, .. } => content,
+            Self::User { content, .. }
+            | Self::Assistant { content, .. }
+            | Self::ToolResult { content, .. } => content,
         }
     }
 

@@ -79,7 +79,9 @@ names! {
 }
 
 /// Where something belongs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, ts_rs::TS,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
     pub tenant: TenantId,

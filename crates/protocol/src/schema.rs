@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use ts_rs::{Config, TS};
 
 use crate::{
-    Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome, SessionKey,
+    Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
+    SessionKey,
 };
 
 macro_rules! wire_types {
@@ -23,7 +24,18 @@ macro_rules! wire_types {
 }
 
 wire_types!(
-    SessionKey, Message, Entry, Inbound, Outbound, Reply, Part, SendOutcome, RunEvent, RunSpec, ErrorCode, ErrorBody
+    SessionKey,
+    Message,
+    Entry,
+    Inbound,
+    Outbound,
+    Reply,
+    Part,
+    SendOutcome,
+    RunEvent,
+    RunSpec,
+    ErrorCode,
+    ErrorBody
 );
 
 /// One JSON Schema document whose `$defs` hold every wire type.

@@ -103,7 +103,9 @@ mod tests {
     #[test]
     fn the_environment_chooses_the_language() {
         let with = |pairs: &'static [(&'static str, &'static str)]| {
-            Language::from_environment(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned()))
+            Language::from_environment(|name| {
+                pairs.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned())
+            })
         };
         assert_eq!(with(&[]), Language::English);
         assert_eq!(with(&[("LANG", "zh_CN.UTF-8")]), Language::Chinese);

@@ -30,7 +30,8 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
-        let starts_word = !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+        let starts_word =
+            !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
         let found = if starts_word { token(rest).or_else(|| bearer(rest)) } else { None };
         if let Some((skip, len)) = found.or_else(|| url_password(rest)) {
             out.push_str(&text[copied..at + skip]);
@@ -66,7 +67,8 @@ fn bearer(rest: &str) -> Option<(usize, usize)> {
 
 fn url_password(rest: &str) -> Option<(usize, usize)> {
     let authority = rest.strip_prefix("://")?;
-    let authority = &authority[..authority.find(['/', '?', '#', ' ', '\n', '"', '\'']).unwrap_or(authority.len())];
+    let authority =
+        &authority[..authority.find(['/', '?', '#', ' ', '\n', '"', '\'']).unwrap_or(authority.len())];
     let (user_info, _) = authority.rsplit_once('@')?;
     let (user, password) = user_info.split_once(':')?;
     (!password.is_empty()).then_some((3 + user.len() + 1, password.len()))

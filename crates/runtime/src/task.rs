@@ -71,7 +71,10 @@ where
 
 /// Runs blocking work off the asynchronous threads.
 #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
-pub fn spawn_blocking<T: Send + 'static>(name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+pub fn spawn_blocking<T: Send + 'static>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Task<T> {
     let span = tracing::Span::current();
     Task { name, handle: tokio::task::spawn_blocking(move || span.in_scope(work)) }
 }

@@ -1,1 +1,27 @@
-//! 
+//! The storage verbs on SQLite: one file, one writer thread with group commit, any number of readers.
+//!
+//! A batch is whatever queued while the last commit was syncing: no timer, a savepoint each, everybody answered after
+//! COMMIT returned. One process writes a home (the engine's lock sees to that); readers of other processes open the
+//! file read-only and never migrate it.
+
+mod abort;
+mod accept;
+mod append;
+mod audit;
+mod claim;
+mod error;
+mod finish;
+mod instance;
+mod journal;
+mod library;
+mod migrate;
+mod mirror;
+mod open;
+mod outbox;
+mod readers;
+mod rows;
+mod runs;
+mod wal;
+mod writer;
+
+pub use open::{Mode, SqliteOptions, SqliteStore};

@@ -95,7 +95,9 @@ pub enum Admission {
 pub enum Claim {
     Granted(Lease),
     /// Another run of the session is under way.
-    Busy { run: RunId },
+    Busy {
+        run: RunId,
+    },
     /// Nothing waits.
     Nothing,
 }

@@ -26,7 +26,9 @@ pub enum StoreError {
     Damaged(String),
     #[error("the database cannot be written: {0}")]
     ReadOnly(String),
-    #[error("the data has schema {found} and needs a release that knows schema {needed}; this one knows {known}")]
+    #[error(
+        "the data has schema {found} and needs a release that knows schema {needed}; this one knows {known}"
+    )]
     Newer { found: u32, needed: u32, known: u32 },
     /// A reader came before the first writer, or to data that only a newer schema can read.
     #[error("the database is not set up yet")]

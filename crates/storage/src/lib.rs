@@ -22,7 +22,8 @@ pub use instance::{Instances, Recovered, SettledRun};
 pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
 pub use lease::{Fence, Lease, Owner};
 pub use library::{
-    AuditRow, Library, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow,
+    AuditRow, Library, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus,
+    ToolRunRow,
 };
 pub use mirror::{Mirror, MirrorPosition, MirrorTask};
 pub use outbox::{NewPart, Outbox, OutboxState, Sending};

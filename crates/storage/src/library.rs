@@ -22,7 +22,13 @@ pub trait Library: Send + Sync {
     async fn session_by_name(&self, tenant: &TenantId, name: &str) -> Result<Option<SessionRow>>;
 
     /// Entries after `after_seq`, oldest first.
-    async fn entries(&self, tenant: &TenantId, session: SessionId, after_seq: i64, limit: u32) -> Result<Vec<Entry>>;
+    async fn entries(
+        &self,
+        tenant: &TenantId,
+        session: SessionId,
+        after_seq: i64,
+        limit: u32,
+    ) -> Result<Vec<Entry>>;
 
     /// Runs, the newest first.
     async fn runs(&self, tenant: &TenantId, filter: RunFilter) -> Result<Vec<RunRow>>;

@@ -11,7 +11,12 @@ pub trait Mirror: Send + Sync {
     async fn mirror_backlog(&self, tenant: &TenantId, limit: u32) -> Result<Vec<MirrorTask>>;
 
     /// Notes how far the file of a log goes.
-    async fn note_mirrored(&self, tenant: &TenantId, session: SessionId, position: MirrorPosition) -> Result<()>;
+    async fn note_mirrored(
+        &self,
+        tenant: &TenantId,
+        session: SessionId,
+        position: MirrorPosition,
+    ) -> Result<()>;
 }
 
 /// A log whose file needs lines.

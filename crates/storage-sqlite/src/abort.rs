@@ -1,0 +1,112 @@
+//! Ending from outside: a run, or a whole session.
+
+use rusqlite::{Connection, params};
+use serde_json::json;
+use tidegate_policy::Principal;
+use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
+use tidegate_storage::{AbortOutcome, Result, StoreError};
+
+use crate::audit::{Audit, record};
+use crate::rows::{collect, column, execute, first, to_json};
+
+pub(crate) fn abort(
+    connection: &Connection,
+    principal: &Principal,
+    run: RunId,
+    now: i64,
+) -> Result<AbortOutcome> {
+    let (tenant, id) = (principal.tenant().as_str(), run.to_string());
+    let found = first(
+        connection,
+        "SELECT state, session_key FROM runs WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant, id],
+        |row| Ok((RunState::parse(&column::<String>(row, "state")?), column::<String>(row, "session_key")?)),
+    )?;
+    let Some((state, key)) = found else { return Ok(AbortOutcome::NotFound) };
+    if !matches!(state, RunState::Queued | RunState::Running) {
+        return Ok(AbortOutcome::AlreadyEnded(state));
+    }
+    execute(
+        connection,
+        "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL, owner_incarnation = NULL,
+           updated_at = ?4
+         WHERE tenant_id = ?1 AND session_key = ?2 AND active_run = ?3",
+        params![tenant, key, id, now],
+    )?;
+    let error = ErrorBody::new(ErrorCode::Aborted, format!("ended by {principal}"));
+    execute(
+        connection,
+        "UPDATE runs SET state = 'aborted', error_json = ?3, finished_at = ?4 WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant, id, to_json(&error)?, now],
+    )?;
+    execute(
+        connection,
+        "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
+        params![tenant, id],
+    )?;
+    let audit = Audit {
+        tenant: principal.tenant(),
+        actor: principal.actor(),
+        action: "agent.run.aborted",
+        resource_type: "run",
+        resource_id: &id,
+        metadata: json!({ "sessionKey": key, "code": error.code }),
+    };
+    record(connection, &audit, now)?;
+    Ok(AbortOutcome::Aborted)
+}
+
+pub(crate) fn delete(
+    connection: &Connection,
+    principal: &Principal,
+    session_key: &SessionKey,
+    now: i64,
+) -> Result<Vec<String>> {
+    let (tenant, key) = (session_key.scope.tenant.as_str(), session_key.to_string());
+    let of_key = params![tenant, key];
+    let busy = first(
+        connection,
+        "SELECT 1 AS one FROM runs
+         WHERE tenant_id = ?1 AND session_key = ?2 AND state NOT IN ('completed', 'failed', 'aborted', 'interrupted')",
+        of_key,
+        |row| column::<i64>(row, "one"),
+    )?;
+    if busy.is_some() {
+        return Err(StoreError::SessionBusy);
+    }
+    let names = collect(
+        connection,
+        "SELECT coalesce(alias, id) AS name FROM sessions WHERE tenant_id = ?1 AND session_key = ?2 ORDER BY id",
+        of_key,
+        |row| column::<String>(row, "name"),
+    )?;
+    for sql in [
+        "DELETE FROM outbox WHERE tenant_id = ?1 AND run_id IN
+           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+        "DELETE FROM inbox WHERE tenant_id = ?1 AND run_id IN
+           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+        "DELETE FROM tool_runs WHERE tenant_id = ?1 AND run_id IN
+           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+        "DELETE FROM entries WHERE tenant_id = ?1 AND session_id IN
+           (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_key = ?2)",
+        "DELETE FROM sessions WHERE tenant_id = ?1 AND session_key = ?2",
+        "DELETE FROM runs WHERE tenant_id = ?1 AND session_key = ?2",
+    ] {
+        execute(connection, sql, of_key)?;
+    }
+    let removed =
+        execute(connection, "DELETE FROM session_keys WHERE tenant_id = ?1 AND session_key = ?2", of_key)?;
+    if removed == 0 {
+        return Err(StoreError::NotFound(format!("session {}", session_key.label())));
+    }
+    let audit = Audit {
+        tenant: &session_key.scope.tenant,
+        actor: principal.actor(),
+        action: "session.delete",
+        resource_type: "session",
+        resource_id: &key,
+        metadata: json!({ "logs": names }),
+    };
+    record(connection, &audit, now)?;
+    Ok(names)
+}

@@ -1,0 +1,133 @@
+//! ACCEPT on SQLite.
+
+use rusqlite::{Connection, params};
+use tidegate_protocol::RunId;
+use tidegate_storage::{Accept, Accepted, Admission, Idempotency, Result, SessionChoice, StoreError};
+
+use crate::claim::{Candidate, grant};
+use crate::rows::{column, execute, first, parsed, to_json};
+
+pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepted> {
+    let tenant = accept.key.scope.tenant.as_str();
+    let run = accept.run.id;
+    if let Some(idempotency) = &accept.idempotency
+        && let Some(earlier) = remember(connection, tenant, idempotency, run, accept.now)?
+    {
+        return Ok(Accepted { run: earlier, admission: Admission::Replayed });
+    }
+    let key = accept.key.to_string();
+    let place = take_place(connection, tenant, &key, accept.now)?;
+    let waiting: u32 = first(
+        connection,
+        "SELECT count(*) AS waiting FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued'",
+        params![tenant, key],
+        |row| column(row, "waiting"),
+    )?
+    .unwrap_or(0);
+    let ahead = waiting + u32::from(place.busy);
+    let claimant = accept.claim_for.filter(|_| ahead == 0);
+    insert_run(connection, accept, &key, place.queue, claimant.is_some())?;
+    if let Some((id, inbound)) = &accept.inbound {
+        execute(
+            connection,
+            "INSERT INTO inbox (tenant_id, id, run_id, channel, account_id, message_id, body_json, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                tenant,
+                id.to_string(),
+                run.to_string(),
+                inbound.channel.as_str(),
+                inbound.account_id,
+                inbound.message.id,
+                to_json(inbound)?,
+                accept.now
+            ],
+        )?;
+    }
+    let admission = match claimant {
+        Some(owner) => {
+            let candidate = Candidate {
+                run,
+                attempt: 0,
+                fresh: accept.session == SessionChoice::Fresh,
+                new_session: accept.new_session.clone(),
+            };
+            Admission::Claimed(grant(connection, &accept.key, &owner, candidate, accept.now)?)
+        }
+        None => Admission::Queued { ahead },
+    };
+    Ok(Accepted { run, admission })
+}
+
+/// Keeps the key, or answers the run it already stands for.
+fn remember(
+    connection: &Connection,
+    tenant: &str,
+    idempotency: &Idempotency,
+    run: RunId,
+    now: i64,
+) -> Result<Option<RunId>> {
+    let known = first(
+        connection,
+        "SELECT fingerprint, run_id FROM idempotency WHERE tenant_id = ?1 AND key_hash = ?2 AND expires_at > ?3",
+        params![tenant, idempotency.key, now],
+        |row| Ok((column::<String>(row, "fingerprint")?, parsed::<RunId>(row, "run_id")?)),
+    )?;
+    match known {
+        Some((fingerprint, earlier)) if fingerprint == idempotency.fingerprint => return Ok(Some(earlier)),
+        Some(_) => return Err(StoreError::IdempotencyConflict),
+        None => {}
+    }
+    execute(
+        connection,
+        "INSERT OR REPLACE INTO idempotency (tenant_id, key_hash, fingerprint, run_id, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![tenant, idempotency.key, idempotency.fingerprint, run.to_string(), now, idempotency.expires_at],
+    )?;
+    Ok(None)
+}
+
+struct Turn {
+    queue: i64,
+    busy: bool,
+}
+
+/// Makes the session's row if need be and takes the next place in its queue.
+fn take_place(connection: &Connection, tenant: &str, key: &str, now: i64) -> Result<Turn> {
+    first(
+        connection,
+        "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at) VALUES (?1, ?2, 0, 2, ?3)
+         ON CONFLICT (tenant_id, session_key) DO UPDATE SET next_queue = next_queue + 1, updated_at = ?3
+         RETURNING next_queue - 1 AS queue, active_run IS NOT NULL AS busy",
+        params![tenant, key, now],
+        |row| Ok(Turn { queue: column(row, "queue")?, busy: column(row, "busy")? }),
+    )?
+    .ok_or_else(|| StoreError::Internal("the session's row gave no place".to_owned()))
+}
+
+fn insert_run(connection: &Connection, accept: &Accept, key: &str, queue: i64, claimed: bool) -> Result<()> {
+    let run = &accept.run;
+    execute(
+        connection,
+        "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh, state,
+           queue, attempt, actor, spec_json, input_json, reply_json, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14)",
+        params![
+            accept.key.scope.tenant.as_str(),
+            run.id.to_string(),
+            run.client_key,
+            key,
+            accept.new_session.id.to_string(),
+            accept.new_session.alias,
+            accept.session == SessionChoice::Fresh,
+            if claimed { "running" } else { "queued" },
+            queue,
+            accept.principal.actor(),
+            to_json(&run.spec)?,
+            to_json(&run.input)?,
+            to_json(&run.reply)?,
+            accept.now,
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Incarnations, heartbeats, and settling what a dead process held.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use serde_json::json;
+use tidegate_protocol::{
+    ErrorBody, ErrorCode, InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey,
+};
+use tidegate_storage::{Instances, Owner, POISON_CRASHES, Recovered, Result, SettledRun, StoreError};
+
+use crate::audit::{Audit, record};
+use crate::open::SqliteStore;
+use crate::outbox::drop_rest;
+use crate::rows::{collect, column, execute, first, json, parsed, to_json};
+use crate::writer::verb;
+
+#[async_trait]
+impl Instances for SqliteStore {
+    async fn enlist(&self, instance: InstanceId, now: i64) -> Result<Owner> {
+        self.write(verb!("enlist"), move |connection| enlist(connection, instance, now)).await
+    }
+
+    async fn heartbeat(&self, owner: &Owner, now: i64) -> Result<()> {
+        let owner = *owner;
+        self.write(verb!("heartbeat"), move |connection| {
+            let touched = execute(
+                connection,
+                "UPDATE instances SET heartbeat_at = ?3 WHERE id = ?1 AND incarnation = ?2",
+                params![owner.instance.to_string(), owner.incarnation, now],
+            )?;
+            if touched == 1 { Ok(()) } else { Err(StoreError::StaleFence) }
+        })
+        .await
+    }
+
+    async fn recover(&self, owner: &Owner, now: i64) -> Result<Recovered> {
+        let owner = *owner;
+        self.write(verb!("recover"), move |connection| recover(connection, &owner, now)).await
+    }
+}
+
+fn enlist(connection: &Connection, instance: InstanceId, now: i64) -> Result<Owner> {
+    let incarnation = first(
+        connection,
+        "INSERT INTO instances (id, incarnation, heartbeat_at) VALUES (?1, 1, ?2)
+         ON CONFLICT (id) DO UPDATE SET incarnation = incarnation + 1, heartbeat_at = ?2
+         RETURNING incarnation",
+        params![instance.to_string(), now],
+        |row| column(row, "incarnation"),
+    )?
+    .ok_or_else(|| StoreError::Internal("no incarnation was given".to_owned()))?;
+    Ok(Owner { instance, incarnation })
+}
+
+fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered> {
+    let earlier = params![owner.instance.to_string(), owner.incarnation];
+    let held = collect(
+        connection,
+        "SELECT session_key, active_run FROM session_keys
+         WHERE active_run IS NOT NULL AND owner_instance = ?1 AND owner_incarnation < ?2
+         ORDER BY tenant_id, session_key",
+        earlier,
+        |row| Ok((parsed::<SessionKey>(row, "session_key")?, parsed::<RunId>(row, "active_run")?)),
+    )?;
+    let mut recovered = Recovered::default();
+    for (key, run) in held {
+        let state = settle_session(connection, &key, run, now)?;
+        recovered.runs.push(SettledRun { run, key, state });
+    }
+    let sending = collect(
+        connection,
+        "SELECT tenant_id, id, run_id FROM outbox
+         WHERE state = 'sending' AND owner_instance = ?1 AND owner_incarnation < ?2 ORDER BY ord",
+        earlier,
+        |row| {
+            Ok((
+                column::<String>(row, "tenant_id")?,
+                parsed::<OutboxId>(row, "id")?,
+                parsed::<RunId>(row, "run_id")?,
+            ))
+        },
+    )?;
+    for (tenant, id, run) in sending {
+        execute(
+            connection,
+            "UPDATE outbox SET state = 'unknown', reason = 'the process died while sending', owner_instance = NULL,
+               owner_incarnation = NULL, updated_at = ?3
+             WHERE tenant_id = ?1 AND id = ?2",
+            params![tenant, id.to_string(), now],
+        )?;
+        drop_rest(connection, &tenant, run, now)?;
+        recovered.unknown_sends.push(id);
+    }
+    Ok(recovered)
+}
+
+/// Takes a session from its void holder: nobody writes under the old fence again, and the run gets its next state.
+pub(crate) fn settle_session(
+    connection: &Connection,
+    key: &SessionKey,
+    run: RunId,
+    now: i64,
+) -> Result<RunState> {
+    let (tenant, id) = (key.scope.tenant.as_str(), run.to_string());
+    execute(
+        connection,
+        "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL, owner_incarnation = NULL,
+           updated_at = ?3
+         WHERE tenant_id = ?1 AND session_key = ?2",
+        params![tenant, key.to_string(), now],
+    )?;
+    execute(
+        connection,
+        "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
+        params![tenant, id],
+    )?;
+    let found = first(
+        connection,
+        "SELECT state, attempt, reply_json, actor FROM runs WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant, id],
+        |row| {
+            let state = RunState::parse(&column::<String>(row, "state")?);
+            Ok((
+                state,
+                column::<u32>(row, "attempt")?,
+                json::<ReplyTarget>(row, "reply_json")?,
+                column::<String>(row, "actor")?,
+            ))
+        },
+    )?;
+    let Some((state, attempt, reply, actor)) = found else {
+        return Err(StoreError::Damaged(format!("the session's run {id} does not exist")));
+    };
+    // A state of a newer release is left alone.
+    if state != RunState::Running {
+        return Ok(state);
+    }
+    let Some((state, error)) = next_state(&reply, attempt) else {
+        execute(
+            connection,
+            "UPDATE runs SET state = 'queued' WHERE tenant_id = ?1 AND id = ?2",
+            params![tenant, id],
+        )?;
+        return Ok(RunState::Queued);
+    };
+    execute(
+        connection,
+        "UPDATE runs SET state = ?3, error_json = ?4, finished_at = ?5 WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant, id, state.as_str(), to_json(&error)?, now],
+    )?;
+    let audit = Audit {
+        tenant: &key.scope.tenant,
+        actor: &actor,
+        action: &format!("agent.run.{}", state.as_str()),
+        resource_type: "run",
+        resource_id: &id,
+        metadata: json!({ "sessionKey": key.to_string(), "attempt": attempt, "code": error.code }),
+    };
+    record(connection, &audit, now)?;
+    Ok(state)
+}
+
+/// How a run whose process died ends; `None` when it is tried again.
+fn next_state(reply: &ReplyTarget, attempt: u32) -> Option<(RunState, ErrorBody)> {
+    if *reply == ReplyTarget::Caller {
+        let error = ErrorBody::new(ErrorCode::Interrupted, "the process died and its caller with it");
+        return Some((RunState::Interrupted, error));
+    }
+    if attempt >= POISON_CRASHES {
+        let error = ErrorBody::new(ErrorCode::Poison, format!("crashed {attempt} times; not tried again"));
+        return Some((RunState::Failed, error));
+    }
+    None
+}

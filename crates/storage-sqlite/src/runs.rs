@@ -1,0 +1,41 @@
+//! The engine's verbs, each one write.
+
+use async_trait::async_trait;
+use tidegate_policy::Principal;
+use tidegate_protocol::{RunId, SessionKey};
+use tidegate_storage::{AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Result, Runs};
+
+use crate::open::SqliteStore;
+use crate::writer::verb;
+use crate::{abort, accept, claim, finish};
+
+#[async_trait]
+impl Runs for SqliteStore {
+    async fn accept(&self, accept: Accept) -> Result<Accepted> {
+        self.write(verb!("accept"), move |connection| accept::accept(connection, &accept)).await
+    }
+
+    async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim> {
+        let (key, owner) = (key.clone(), *owner);
+        self.write(verb!("claim"), move |connection| claim::claim(connection, &key, &owner, ttl_ms, now))
+            .await
+    }
+
+    async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
+        let lease = lease.clone();
+        self.write(verb!("finish"), move |connection| finish::finish(connection, &lease, &finish)).await
+    }
+
+    async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
+        let principal = principal.clone();
+        self.write(verb!("abort"), move |connection| abort::abort(connection, &principal, run, now)).await
+    }
+
+    async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {
+        let (principal, key) = (principal.clone(), key.clone());
+        self.write(verb!("delete_session"), move |connection| {
+            abort::delete(connection, &principal, &key, now)
+        })
+        .await
+    }
+}
