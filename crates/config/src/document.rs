@@ -220,9 +220,14 @@ fn describe_code(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::EofParsingArray => "the list that starts here is not closed with ]",
         ErrorCode::EofParsingObject => "the object that starts here is not closed with }",
-        ErrorCode::EofParsingString => "the file ends inside a string; close the quote",
+        // The reader knows no place for these but the bracket around them.
+        ErrorCode::EofParsingString => {
+            "the file ends inside a string that is in the object or list starting here"
+        }
         ErrorCode::EofParsingComment => "the file ends inside a comment; close it with */",
-        ErrorCode::EofParsingValue => "the file ends where a value should follow",
+        ErrorCode::EofParsingValue => {
+            "the file ends where a value should follow, in the object or list starting here"
+        }
         ErrorCode::EofParsingBool
         | ErrorCode::EofParsingEscapeSequence
         | ErrorCode::EofParsingIdentifier

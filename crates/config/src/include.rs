@@ -44,7 +44,8 @@ struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     fn files(&self) -> Vec<&'a Path> {
-        let mut files: Vec<&Path> = std::iter::successors(Some(self), |link| link.includer).map(|l| l.file).collect();
+        let mut files: Vec<&Path> =
+            std::iter::successors(Some(self), |link| link.includer).map(|l| l.file).collect();
         files.reverse();
         files
     }
@@ -137,8 +138,9 @@ impl Includer<'_> {
             return Err(format!("Maximum number of includes ({MAX_FILES}) exceeded at: {name}"));
         }
         let resolved = file.display();
-        let text = (self.read)(&file)
-            .map_err(|error| format!("Failed to read include file: {name} (resolved: {resolved}): {error}"))?;
+        let text = (self.read)(&file).map_err(|error| {
+            format!("Failed to read include file: {name} (resolved: {resolved}): {error}")
+        })?;
         let document = document::parse(&text).map_err(|found| {
             for problem in found {
                 self.report(at, format!("{resolved}: {problem}"));
@@ -244,7 +246,9 @@ mod tests {
 
     #[test]
     fn paths_are_cleaned_by_their_text() {
-        for (path, clean) in [("/c/./a/../b", "/c/b"), ("/../x", "/x"), ("../x", "../x"), ("a/../../x", "../x")] {
+        for (path, clean) in
+            [("/c/./a/../b", "/c/b"), ("/../x", "/x"), ("../x", "../x"), ("a/../../x", "../x")]
+        {
             assert_eq!(normalized(Path::new(path)), Path::new(clean), "{path}");
         }
     }

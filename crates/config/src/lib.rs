@@ -1,10 +1,40 @@
-//! x
-#![allow(dead_code, unused)]
+//! The config file of Tidegate: its keys, and everything that happens between the file and the typed config.
+//!
+//! [`ConfigFile`] loads, edits and remembers `config.json5`; [`Config`] is what it says. Files of the home, time and
+//! environment are given by the caller. Other crates do not read the file: they have settings types of their own,
+//! which the composition root fills from [`Config`].
+
+mod disk;
 mod document;
+mod edit;
 mod env;
+mod error;
+mod file;
+mod format;
 mod include;
+mod load;
 mod path;
 mod problem;
+mod redact;
+mod reference;
+mod revision;
+pub mod schema;
+mod shape;
 mod substitute;
+mod validate;
 mod value;
-pub use problem::*; pub use path::*; pub use value::*; pub use env::*;
+#[cfg(test)]
+mod vectors;
+
+pub use edit::Change;
+pub use env::Env;
+pub use error::{EditError, LoadError, StoreError};
+pub use file::{ConfigFile, Edited, Reveal, Secrets};
+pub use load::{Loaded, Origin};
+pub use path::{KeyPath, PathError};
+pub use problem::{Problem, ProblemKind, code};
+pub use reference::reference_markdown;
+pub use revision::Revision;
+pub use schema::Config;
+pub use shape::json_schema;
+pub use value::{ValueError, parse_value};

@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 /// Names that a program in a dynamic language would take for something else; never a key of ours.
 const FORBIDDEN: [&str; 3] = ["__proto__", "prototype", "constructor"];
 
+/// Setting this segment of a parent that does not exist makes a list: `agents.list[0].id` in an empty file.
+pub(crate) const FIRST: &str = "0";
+
 /// A path that cannot be read, or that does not fit the document it is used on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -161,7 +164,7 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 }
 
 /// The value at a path, if there is one.
-pub fn get<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
+pub(crate) fn get<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     path.0.iter().try_fold(root, |value, segment| match value {
         Value::Object(map) => map.get(segment),
         Value::Array(items) => items.get(list_index(segment)?),
@@ -169,9 +172,9 @@ pub fn get<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     })
 }
 
-/// Sets the value at a path. Missing parents become objects; an index edits the element of a list, and the index
-/// one past the end appends.
-pub fn set(root: &mut Value, path: &KeyPath, value: Value) -> Result<(), PathError> {
+/// Sets the value at a path. A missing parent becomes an object, or a list when its first element is set; an index
+/// edits the element of a list, and the index one past the end appends.
+pub(crate) fn set(root: &mut Value, path: &KeyPath, value: Value) -> Result<(), PathError> {
     let Some((last, parents)) = path.0.split_last() else { return Err(PathError::Notation) };
     let mut place = root;
     for (depth, segment) in parents.iter().enumerate() {
@@ -190,7 +193,7 @@ fn child_or_new<'v>(
 ) -> Result<&'v mut Value, PathError> {
     let at = || if depth == 0 { "the file".to_owned() } else { path.up_to(depth - 1) };
     if parent.is_null() {
-        *parent = Value::Object(Map::new());
+        *parent = if segment == FIRST { Value::Array(Vec::new()) } else { Value::Object(Map::new()) };
     }
     let found = kind_of(parent);
     match parent {
@@ -209,7 +212,7 @@ fn child_or_new<'v>(
 }
 
 /// Removes the value at a path and every object above it that is empty then. Says whether there was one.
-pub fn unset(root: &mut Value, path: &KeyPath) -> bool {
+pub(crate) fn unset(root: &mut Value, path: &KeyPath) -> bool {
     let removed = remove(root, &path.0);
     if removed {
         prune_parents(root, path);
@@ -227,7 +230,9 @@ fn remove(value: &mut Value, segments: &[String]) -> bool {
                 true
             })
         }
-        ([first, rest @ ..], Value::Object(map)) => map.get_mut(first).is_some_and(|child| remove(child, rest)),
+        ([first, rest @ ..], Value::Object(map)) => {
+            map.get_mut(first).is_some_and(|child| remove(child, rest))
+        }
         ([first, rest @ ..], Value::Array(items)) => {
             let child = list_index(first).and_then(|index| items.get_mut(index));
             child.is_some_and(|child| remove(child, rest))
@@ -287,6 +292,13 @@ mod tests {
     }
 
     #[test]
+    fn the_first_element_of_a_missing_list_makes_the_list() {
+        let mut root = json!({});
+        set(&mut root, &path("agents.list[0].id"), json!("main")).unwrap();
+        assert_eq!(root, json!({"agents": {"list": [{"id": "main"}]}}));
+    }
+
+    #[test]
     fn a_value_is_never_dropped_to_make_room_for_a_parent() {
         let mut root = json!({"a": "text"});
         let error = set(&mut root, &path("a.b"), json!(1)).unwrap_err();
@@ -326,6 +338,7 @@ mod tests {
 
         #[test]
         fn what_was_set_is_read_back_and_unset_takes_it_away(segments in segments(), number: i32) {
+            prop_assume!(!segments.iter().any(|segment| segment == FIRST));
             let path = KeyPath::from_segments(segments).unwrap();
             let mut root = json!({});
             set(&mut root, &path, json!(number)).unwrap();

@@ -106,7 +106,10 @@ mod tests {
         let problem = Problem::new(ProblemKind::UnknownKey, "gateway.prot", "unknown key")
             .suggesting(Some("gateway.port".into()));
         assert_eq!(problem.to_string(), r#"gateway.prot: unknown key, did you mean "gateway.port"?"#);
-        assert_eq!(Problem::new(ProblemKind::Syntax, "", "the file is empty").to_string(), "the file is empty");
+        assert_eq!(
+            Problem::new(ProblemKind::Syntax, "", "the file is empty").to_string(),
+            "the file is empty"
+        );
     }
 
     #[test]

@@ -46,9 +46,10 @@ impl SqliteOptions {
 /// The store. Clones share the writer and the readers.
 #[derive(Clone)]
 pub struct SqliteStore {
+    /// Closed before the writer: the last connection to close folds the WAL into the file, and a reader cannot.
+    readers: Arc<Readers>,
     /// Absent in read-only mode.
     writer: Option<Arc<Writer>>,
-    readers: Arc<Readers>,
     path: Arc<PathBuf>,
 }
 

@@ -1,0 +1,223 @@
+//! `ask`: one question, one durable answer.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_engine::{Answer, Ask, Engine};
+use tidegate_policy::Principal;
+use tidegate_protocol::{ErrorCode, Id as _, RunEventBody, RunState, SessionKey};
+use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp};
+use tidegate_storage::SessionChoice;
+
+use super::block_on;
+use crate::app::{App, config_file, now_ms};
+use crate::arguments::{Command, Parsed};
+use crate::failure::{Failure, Message, With as _};
+use crate::output::{complain, print, print_json, print_line, printable};
+use crate::store::{Access, open};
+use crate::{Outcome, settings, texts};
+
+/// Most bytes of input.
+const MOST_INPUT: usize = 1 << 20;
+/// Most bytes of a session's name.
+const MOST_SESSION_NAME: usize = 256;
+/// How long a run may wait for its turn in the session.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every command's entry")]
+pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let json = parsed.has("json") || !app.output.terminal;
+    match answer(app, command, parsed, json) {
+        Ok(code) => Ok(code),
+        Err(failure) => Ok(app.report(&failure, json)),
+    }
+}
+
+fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> Outcome {
+    let request = Request::read(command, parsed)?;
+    let home = app.home(parsed)?;
+    let loaded = app.config(&home)?;
+    for warning in &loaded.warnings {
+        complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
+    }
+    let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
+    let model = settings::model(&loaded.config, &scope.agent, parsed.value("provider"))?;
+    request.check_profile(&model)?;
+    let spec = settings::run_spec(&loaded, model, request.timeout);
+    block_on(async {
+        let lock = home.lock(app.home_patience(), "ask").await?;
+        config_file(&home).activate(&loaded, now_ms())?;
+        let store = open(&home, &loaded.config, Access::Write).await?;
+        let engine = Engine::start(lock, store, Arc::new(SystemClock), &scope.tenant).await?;
+        mention_interrupted(app, &engine);
+        let cancel = Shutdown::new();
+        let ask = Ask {
+            principal: Principal::local_owner(scope.tenant.clone()),
+            key: SessionKey::named(scope, &request.session),
+            session: request.choice,
+            text: request.text.clone(),
+            spec,
+            patience: PATIENCE,
+            cancel: cancel.clone(),
+        };
+        let mut streamed = false;
+        let mut emit = |event: RunEventBody| {
+            if let (RunEventBody::TextDelta { text }, false) = (&event, json) {
+                streamed = true;
+                // The answer is durable in any case; a terminal that went away is not this run's business.
+                let _ = print(&printable(text));
+            }
+        };
+        let answered = with_signals(&cancel, engine.ask(ask, &mut emit)).await;
+        if streamed {
+            print_line("")?;
+        }
+        let answer = answered?;
+        fault::pause("cli.ask.before_print").await;
+        if json {
+            print_json(&contract(&request.session, &answer))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Runs to the end; a signal asks it to end early, and then decides the exit code.
+async fn with_signals(
+    cancel: &Shutdown,
+    run: impl Future<Output = Result<Answer, tidegate_engine::EngineError>>,
+) -> Result<Answer, Failure> {
+    let mut run = std::pin::pin!(run);
+    let mut signal = None;
+    let answered = tokio::select! {
+        answered = &mut run => answered,
+        code = cancel.on_signal() => {
+            signal = code.ok();
+            run.await
+        }
+    };
+    answered.map_err(|error| {
+        let mut failure = Failure::from(error);
+        if let Some(code) = signal.filter(|_| failure.code == ErrorCode::Aborted) {
+            failure.exit = u8::try_from(code).unwrap_or(1);
+        }
+        failure
+    })
+}
+
+fn mention_interrupted(app: &App, engine: &Engine) {
+    let interrupted = engine.recovered().runs.iter().filter(|run| run.state == RunState::Interrupted).count();
+    if interrupted > 0 {
+        complain(&app.fill(texts::INTERRUPTED_RUNS, &[("count", &interrupted), ("program", &app.program)]));
+    }
+}
+
+/// The contract's object, its keys in the contract's order.
+fn contract(session: &str, answer: &Answer) -> Value {
+    let mut object = json!({
+        "success": true,
+        "requestId": answer.run.alias(),
+        "createdAt": iso_timestamp(answer.created_at),
+        "route": answer.origin.route,
+        "stage": answer.origin.stage,
+        "result": answer.text,
+    });
+    if answer.origin.provider != tidegate_models::OFFLINE {
+        object["provider"] = json!(answer.origin.provider);
+        object["profileId"] = json!(answer.origin.profile_id);
+    }
+    for (key, value) in [
+        ("sessionKey", json!(session)),
+        ("sessionId", json!(answer.session_name)),
+        ("memoryEnabled", json!(false)),
+        ("memoryUpdated", json!(false)),
+        ("toolCalls", json!([])),
+        ("toolResults", json!([])),
+        ("sessionContextUpdated", json!(false)),
+    ] {
+        object[key] = value;
+    }
+    object
+}
+
+/// What the words ask for, checked before anything is opened.
+struct Request {
+    text: String,
+    session: String,
+    choice: SessionChoice,
+    timeout: Option<Duration>,
+    profile: Option<String>,
+}
+
+impl Request {
+    fn read(command: &'static Command, parsed: &Parsed) -> Result<Self, Failure> {
+        let invalid = |message: Message| Failure::new(ErrorCode::InvalidValue, message).with_usage(command);
+        if parsed.switch("memory") == Some(true) {
+            return Err(Failure::new(ErrorCode::Unavailable, texts::NO_MEMORY_YET.with(&[])));
+        }
+        if let Some(steps) = parsed.value("tool-max-steps")
+            && !steps.parse::<u32>().is_ok_and(|steps| steps >= 1)
+        {
+            return Err(invalid(texts::INVALID_VALUE.with(&[
+                ("name", &"tool-max-steps"),
+                ("position", &1),
+                ("value", &steps),
+            ])));
+        }
+        let timeout = match parsed.value("timeout") {
+            None => None,
+            Some(text) => match text.parse::<f64>() {
+                Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Some(Duration::from_secs_f64(seconds)),
+                _ => return Err(invalid(texts::INVALID_TIMEOUT.with(&[("value", &text)]))),
+            },
+        };
+        let session = parsed.value("session").unwrap_or("main").to_owned();
+        if session.trim().is_empty() || session.len() > MOST_SESSION_NAME {
+            return Err(Failure::new(
+                ErrorCode::MissingValue,
+                texts::MISSING_VALUE.with(&[("name", &"session")]),
+            ));
+        }
+        Ok(Self {
+            text: input(command, parsed)?,
+            session,
+            choice: if parsed.has("new-session") { SessionChoice::Fresh } else { SessionChoice::Current },
+            timeout,
+            profile: parsed.value("profile").map(str::to_owned),
+        })
+    }
+
+    fn check_profile(&self, model: &tidegate_protocol::ModelRef) -> Result<(), Failure> {
+        if self.profile.is_some() && model.provider == tidegate_models::OFFLINE {
+            return Err(Failure::new(ErrorCode::InvalidValue, texts::NO_OFFLINE_PROFILE.with(&[])));
+        }
+        Ok(())
+    }
+}
+
+/// The plain words joined by a space, then standard input if it was asked for.
+fn input(command: &'static Command, parsed: &Parsed) -> Result<String, Failure> {
+    let mut text = parsed.arguments.join(" ").trim().to_owned();
+    if parsed.has("stdin") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(MOST_INPUT as u64 + 1).read_to_end(&mut bytes)?;
+        let more = String::from_utf8_lossy(&bytes);
+        if !text.is_empty() && !more.trim().is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(more.trim());
+        // No database keeps this character in a text.
+        text = text.replace('\0', "\u{fffd}");
+    }
+    if text.is_empty() {
+        let failure = Failure::new(ErrorCode::AskInputRequired, texts::ASK_INPUT_REQUIRED.with(&[]));
+        return Err(failure.with_usage(command));
+    }
+    if text.len() > MOST_INPUT {
+        let message = texts::ASK_INPUT_TOO_LARGE.with(&[("size", &text.len()), ("most", &MOST_INPUT)]);
+        return Err(Failure::new(ErrorCode::InvalidValue, message));
+    }
+    Ok(text)
+}

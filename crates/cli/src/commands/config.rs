@@ -1,0 +1,166 @@
+//! `config`: reading and changing `config.json5`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use tidegate_config::{Change, KeyPath, Origin, Reveal, Secrets, parse_value};
+use tidegate_protocol::ErrorCode;
+use tidegate_runtime::iso_timestamp;
+
+use super::sessions::titles;
+use crate::app::{App, config_file, now_ms};
+use crate::arguments::{Command, Parsed};
+use crate::failure::{Failure, Message, With as _};
+use crate::output::{complain, print, print_json, print_line, table};
+use crate::{Outcome, texts};
+
+pub(super) fn get(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let file = config_file(&app.home(parsed)?);
+    let path = parsed.arguments.first().map(|text| key_path(text)).transpose()?;
+    let reveal = if parsed.has("effective") { Reveal::Effective } else { Reveal::Source };
+    let secrets = if parsed.has("show-secrets") { Secrets::Shown } else { Secrets::Redacted };
+    let value = file.get(path.as_ref(), reveal, secrets, &app.env)?;
+    let Some(value) = value else {
+        let path = parsed.arguments.first().cloned().unwrap_or_default();
+        return Err(Failure::new(ErrorCode::NotFound, texts::CONFIG_NOT_SET.with(&[("path", &path)])));
+    };
+    match value.as_str() {
+        Some(text) if !parsed.has("json") => print_line(text)?,
+        _ => print_json(&value)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn set(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let value = parse_value(&parsed.arguments[1])
+        .map_err(|error| Failure::new(ErrorCode::ConfigValue, Message::plain(error.to_string())))?;
+    change(app, parsed, &Change::Set { path: key_path(&parsed.arguments[0])?, value }, texts::CONFIG_SET)
+}
+
+pub(super) fn unset(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    change(app, parsed, &Change::Unset { path: key_path(&parsed.arguments[0])? }, texts::CONFIG_UNSET)
+}
+
+fn change(app: &App, parsed: &Parsed, change: &Change, done: tidegate_runtime::catalogue::Text) -> Outcome {
+    let file = config_file(&app.home(parsed)?);
+    let edited = file.edit(change, parsed.value("base-hash"), &app.env, now_ms())?;
+    for problem in edited.remaining.iter().chain(&edited.warnings) {
+        complain(&app.fill(texts::CONFIG_WARNING, &[("problem", problem)]));
+    }
+    let path = &parsed.arguments[0];
+    if parsed.has("json") {
+        print_json(
+            &json!({ "ok": true, "path": path, "hash": edited.hash, "revision": edited.revision.number }),
+        )?;
+    } else {
+        print_line(&app.fill(done, &[("path", path), ("revision", &edited.revision.number)]))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let file = config_file(&app.home(parsed)?);
+    match file.load(&app.env) {
+        Ok(loaded) => {
+            if parsed.has("json") {
+                let warnings: Vec<_> = loaded.warnings.iter().map(problem_json).collect();
+                print_json(
+                    &json!({ "valid": true, "path": file.path(), "hash": loaded.hash, "warnings": warnings }),
+                )?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let text =
+                if loaded.origin == Origin::Missing { texts::CONFIG_MISSING } else { texts::CONFIG_VALID };
+            print_line(&app.fill(text, &[("file", &file.path().display())]))?;
+            for warning in &loaded.warnings {
+                complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) if parsed.has("json") => {
+            let problems: Vec<_> = error.problems().iter().map(problem_json).collect();
+            print_json(
+                &json!({ "valid": false, "path": file.path(), "code": error.code(), "problems": problems }),
+            )?;
+            Ok(ExitCode::from(1))
+        }
+        // The hint of the general message would send the person back here.
+        Err(error) => Err(Failure { hint: None, ..Failure::from(error) }),
+    }
+}
+
+fn problem_json(problem: &tidegate_config::Problem) -> serde_json::Value {
+    json!({
+        "path": problem.path, "code": problem.kind.code(), "message": problem.message, "suggestion": problem.suggestion,
+    })
+}
+
+pub(super) fn schema(_app: &App, _command: &'static Command, _parsed: &Parsed) -> Outcome {
+    print_json(&tidegate_config::json_schema())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn path(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let file = config_file(&app.home(parsed)?);
+    if parsed.has("json") {
+        print_json(&json!({ "path": file.path(), "exists": file.path().exists() }))?;
+    } else {
+        print_line(&file.path().display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn revisions(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let revisions = config_file(&app.home(parsed)?).revisions()?;
+    if parsed.has("json") {
+        let rows: Vec<_> = revisions
+            .iter()
+            .map(|revision| {
+                json!({
+                    "revision": revision.number, "savedAt": iso_timestamp(revision.saved_at_ms),
+                    "good": revision.good, "hash": revision.hash,
+                })
+            })
+            .collect();
+        print_json(&json!({ "revisions": rows }))?;
+    } else if revisions.is_empty() {
+        print_line(app.say(texts::NO_REVISIONS))?;
+    } else {
+        let mut rows = vec![titles(app, texts::REVISION_TITLES)];
+        rows.extend(revisions.iter().map(|revision| {
+            vec![
+                revision.number.to_string(),
+                iso_timestamp(revision.saved_at_ms),
+                if revision.good { "good".to_owned() } else { "bad".to_owned() },
+                revision.hash.chars().take(12).collect(),
+            ]
+        }));
+        print(&table(&rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn rollback(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let text = &parsed.arguments[0];
+    let Ok(number) = text.parse::<u64>() else {
+        return Err(crate::arguments::invalid(command, "revision", 1, text));
+    };
+    let file = config_file(&app.home(parsed)?);
+    let revision = file.restore(number, parsed.value("base-hash"), now_ms())?;
+    if parsed.has("json") {
+        print_json(
+            &json!({ "ok": true, "restored": number, "revision": revision.number, "hash": revision.hash }),
+        )?;
+    } else {
+        print_line(
+            &app.fill(texts::CONFIG_RESTORED, &[("number", &number), ("revision", &revision.number)]),
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn key_path(text: &str) -> Result<KeyPath, Failure> {
+    text.parse().map_err(|error: tidegate_config::PathError| {
+        Failure::new(ErrorCode::ConfigPath, Message::plain(error.to_string()))
+    })
+}

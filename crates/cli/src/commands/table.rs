@@ -1,0 +1,157 @@
+//! The table of commands: words, options, help and entry, a row each.
+
+use tidegate_runtime::catalogue::Text;
+
+use super::{Entry, ask, config, runs, sessions, status};
+use crate::arguments::{Command, Flag, SingleDash, Takes};
+
+const fn flag(name: &'static str, takes: Takes, en: &'static str, zh: &'static str) -> Flag {
+    Flag { name, takes, help: Text::new(en, zh) }
+}
+
+/// Options every command has.
+pub(super) const GLOBALS: &[Flag] = &[
+    flag(
+        "home",
+        Takes::Value("dir"),
+        "where data lives (also TIDEGATE_HOME; default ~/.tidegate)",
+        "数据目录（也可用 TIDEGATE_HOME；默认 ~/.tidegate）",
+    ),
+    flag(
+        "instance",
+        Takes::Value("name"),
+        "a parallel home, ~/.tidegate-<name>",
+        "并行的数据目录 ~/.tidegate-<name>",
+    ),
+    flag("json", Takes::Nothing, "answer in JSON", "以 JSON 输出"),
+    flag("help", Takes::Nothing, "show help", "显示帮助"),
+];
+
+const AGENT: Flag = flag(
+    "agent",
+    Takes::Value("id"),
+    "the agent (default: the configured one)",
+    "agent（默认：配置中的默认项）",
+);
+const LIMIT: Flag =
+    flag("limit", Takes::Value("n"), "how many at most (default 50)", "最多显示多少（默认 50）");
+const BASE_HASH: Flag = flag(
+    "base-hash",
+    Takes::Value("hash"),
+    "refuse if the file changed since this hash",
+    "若文件自该哈希后已改变则拒绝",
+);
+
+const ASK_FLAGS: &[Flag] = &[
+    flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）"),
+    flag("new-session", Takes::Nothing, "begin the conversation anew", "重新开始该会话"),
+    AGENT,
+    flag(
+        "provider",
+        Takes::Value("name"),
+        "the model provider; offline needs no network",
+        "模型提供方；offline 无需网络",
+    ),
+    flag("profile", Takes::Value("id"), "the login to use with the provider", "该提供方使用的登录信息"),
+    flag("timeout", Takes::Value("seconds"), "give up after this long", "超过该时间即放弃"),
+    flag(
+        "stdin",
+        Takes::Nothing,
+        "read (more of) the input from standard input",
+        "从标准输入读取（更多）输入",
+    ),
+    flag(
+        "memory",
+        Takes::Switch,
+        "long-term memory of the session; comes with a later version",
+        "会话的长期记忆；以后的版本提供",
+    ),
+    flag(
+        "with-tools",
+        Takes::Switch,
+        "whether the model may call tools; this version has none",
+        "模型可否调用工具；此版本没有工具",
+    ),
+    flag(
+        "tool-allow",
+        Takes::Value("names"),
+        "the tools it may call, comma-separated; empty: the default",
+        "允许的工具，逗号分隔；空为默认",
+    ),
+    flag(
+        "tool-max-steps",
+        Takes::Value("n"),
+        "rounds of tool calls at most (default 3)",
+        "工具调用最多轮数（默认 3）",
+    ),
+];
+
+macro_rules! rows {
+    ($([$($word:literal)+] $takes:literal ($least:expr, $most:expr) $flags:expr, $dash:ident, $entry:path, $en:literal, $zh:literal;)+) => {
+        pub(super) static ALL: &[Command] = &[$(Command {
+            path: &[$($word),+],
+            about: Text::new($en, $zh),
+            takes: $takes,
+            arguments: ($least, $most),
+            flags: $flags,
+            single_dash: SingleDash::$dash,
+        }),+];
+
+        const ENTRIES: &[Entry] = &[$($entry),+];
+    };
+}
+
+rows! {
+    ["ask"] "<input>" (0, usize::MAX) ASK_FLAGS, Input, ask::run,
+        "ask an agent; a person reads the answer, a pipe gets JSON", "向 agent 提问；终端上显示回答，管道中输出 JSON";
+    ["sessions" "list"] "" (0, 0) &[AGENT, LIMIT], Option, sessions::list,
+        "conversations, the last used first", "列出会话，最近使用的在前";
+    ["sessions" "show"] "<session>" (1, 1) &[AGENT, LIMIT], Option, sessions::show,
+        "what was said in a conversation", "显示会话内容";
+    ["sessions" "export"] "<session>" (1, 1)
+        &[AGENT, flag("format", Takes::Value("name"), "jsonl (default) or markdown", "jsonl（默认）或 markdown"),
+          flag("output", Takes::Value("file"), "write to a file instead of standard output", "写入文件而非标准输出")], Option, sessions::export,
+        "a whole conversation as a file", "导出整个会话";
+    ["sessions" "delete"] "<session>" (1, 1)
+        &[AGENT, flag("yes", Takes::Nothing, "do not ask", "不再询问")], Option, sessions::delete,
+        "remove a conversation for good", "永久删除会话";
+    ["runs" "list"] "" (0, 0)
+        &[AGENT, LIMIT, flag("state", Takes::Value("state"), "only runs in this state", "只列出该状态的运行"),
+          flag("session", Takes::Value("name"), "only runs of this conversation", "只列出该会话的运行")], Option, runs::list,
+        "runs, the newest first", "列出运行，最新的在前";
+    ["runs" "show"] "<run>" (1, 1) &[], Option, runs::show,
+        "one run: input, answer or error, usage", "显示一次运行：输入、回答或错误、用量";
+    ["runs" "replay"] "<run>" (1, 1) &[], Option, runs::replay,
+        "the story of a run, step by step", "逐步重述一次运行";
+    ["status"] "" (0, 0) &[], Option, status::run,
+        "home, configuration, storage and counts", "显示目录、配置、存储与统计";
+    ["config" "get"] "[path]" (0, 1)
+        &[flag("effective", Takes::Nothing, "with includes, variables and defaults", "包含引用、变量与默认值"),
+          flag("show-secrets", Takes::Nothing, "do not blot out secrets", "不遮盖机密")], Option, config::get,
+        "a value of the configuration, or all of it", "读取配置项或全部配置";
+    ["config" "set"] "<path> <value>" (2, 2) &[BASE_HASH], Option, config::set,
+        "change a value; comments stay", "修改配置项；保留注释";
+    ["config" "unset"] "<path>" (1, 1) &[BASE_HASH], Option, config::unset,
+        "remove a value; comments stay", "删除配置项；保留注释";
+    ["config" "validate"] "" (0, 0) &[], Option, config::validate,
+        "check the file and name every problem", "检查文件并列出所有问题";
+    ["config" "schema"] "" (0, 0) &[], Option, config::schema,
+        "the JSON Schema of the file", "输出文件的 JSON Schema";
+    ["config" "path"] "" (0, 0) &[], Option, config::path,
+        "where the file is", "显示文件位置";
+    ["config" "revisions"] "" (0, 0) &[], Option, config::revisions,
+        "earlier versions of the file", "列出文件的历史版本";
+    ["config" "rollback"] "<revision>" (1, 1) &[BASE_HASH], Option, config::rollback,
+        "bring an earlier version back", "恢复某个历史版本";
+}
+
+/// What runs this command.
+pub(super) fn entry(command: &Command) -> Entry {
+    let at = ALL.iter().position(|row| row.path == command.path).unwrap_or(0);
+    ENTRIES[at]
+}
+
+/// Whether a typed word is this word of a path. `agent` is the later name of `ask`.
+pub(super) fn same(part: &str, word: &str) -> bool {
+    part == word || part == "ask" && word == "agent"
+}

@@ -1,0 +1,128 @@
+//! What went wrong, as a person and a script are told.
+
+use std::fmt;
+
+use tidegate_config::{EditError, LoadError};
+use tidegate_engine::EngineError;
+use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_runtime::catalogue::{Language, Text};
+use tidegate_storage::StoreError;
+
+use crate::arguments::Command;
+use crate::texts;
+
+/// A text of the catalogue with its places filled, still in every language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) en: String,
+    pub(crate) zh: String,
+}
+
+impl Message {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { zh: text.clone(), en: text }
+    }
+
+    pub(crate) fn in_language(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.en,
+            Language::Chinese => &self.zh,
+        }
+    }
+}
+
+/// Fills a catalogue text.
+pub(crate) trait With {
+    fn with(&self, values: &[(&str, &dyn fmt::Display)]) -> Message;
+}
+
+impl With for Text {
+    fn with(&self, values: &[(&str, &dyn fmt::Display)]) -> Message {
+        Message { en: self.fill(Language::English, values), zh: self.fill(Language::Chinese, values) }
+    }
+}
+
+/// An error on its way to the person: code, message, what to do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: Message,
+    pub(crate) hint: Option<Message>,
+    /// The command whose usage line is shown.
+    pub(crate) usage: Option<&'static Command>,
+    pub(crate) empty_store: bool,
+    /// Exit code, 1 unless a signal ended the command.
+    pub(crate) exit: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(code: ErrorCode, message: Message) -> Self {
+        Self { code, message, hint: None, usage: None, empty_store: false, exit: 1 }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: Message) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    pub(crate) fn with_usage(mut self, command: &'static Command) -> Self {
+        self.usage = Some(command);
+        self
+    }
+
+    /// Whether it only says that nothing was ever written.
+    pub(crate) fn is_empty_store(&self) -> bool {
+        self.empty_store
+    }
+
+    fn of_body(body: ErrorBody) -> Self {
+        let failure = Self::new(body.code, Message::plain(body.message));
+        match texts::hint_for(body.code) {
+            Some(hint) => failure.with_hint(hint.with(&[])),
+            None => failure,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message.en)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { empty_store: error == StoreError::Empty, ..Self::of_body(ErrorBody::from(&error)) }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::of_body(error.body())
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+    }
+}
+
+impl From<tidegate_config::StoreError> for Failure {
+    fn from(error: tidegate_config::StoreError) -> Self {
+        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+    }
+}
+
+impl From<EditError> for Failure {
+    fn from(error: EditError) -> Self {
+        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorCode::Internal, Message::plain(error.to_string()))
+    }
+}

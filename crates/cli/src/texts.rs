@@ -1,0 +1,114 @@
+//! What the command line says, in both languages. Codes, keys and commands are never translated.
+
+use tidegate_protocol::ErrorCode;
+use tidegate_runtime::catalogue::Text;
+use tidegate_runtime::texts;
+
+texts! {
+    UNKNOWN_COMMAND: "Unknown command: {word}", "未知命令：{word}";
+    UNKNOWN_OPTION: "Unknown option: {word}", "未知选项：{word}";
+    MISSING_VALUE: "Missing value for {name}", "缺少 {name} 的值";
+    MISSING_ARGUMENT: "Missing argument", "缺少参数";
+    EXTRA_ARGUMENT: "Unexpected argument: {word}", "多余的参数：{word}";
+    INVALID_VALUE: "Invalid value for --{name} at arg {position}: {value}", "--{name} 的值无效（第 {position} 个参数）：{value}";
+    INVALID_INSTANCE: "Invalid instance name {value}: use a-z, 0-9, '-' and '_'", "实例名 {value} 无效：只能用 a-z、0-9、'-' 和 '_'";
+    DID_YOU_MEAN: "Did you mean {word}?", "是不是想输入 {word}？";
+    SEE_HELP: "See: {program} --help", "用法见：{program} --help";
+    USAGE: "Usage: {usage}", "用法：{usage}";
+    NO_USER_HOME: "HOME is not set, so there is no place for data: set TIDEGATE_HOME or use --home <dir>", "没有设置 HOME，数据无处可放：请设置 TIDEGATE_HOME 或使用 --home <dir>";
+
+    ASK_INPUT_REQUIRED: "ask command requires non-empty input", "ask 命令需要非空的输入";
+    ASK_INPUT_TOO_LARGE: "the input has {size} bytes; at most {most} are taken", "输入有 {size} 字节，最多接受 {most} 字节";
+    UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
+    KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
+    NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
+    NO_AUTH_YET: "(`auth` comes with a later version; until then: --provider offline)", "（`auth` 命令将在以后的版本提供；目前请用 --provider offline）";
+    CANNOT_SPEAK: "the model provider \"{provider}\" is configured, but this version has the offline model only", "已配置模型提供方 \"{provider}\"，但此版本只有离线模型";
+    USE_OFFLINE: "To get an answer now: --provider offline", "现在就要回答，请用：--provider offline";
+    NO_MEMORY_YET: "--memory is not available in this version; leave it out or use --no-memory", "此版本还没有 --memory；请去掉它或使用 --no-memory";
+    NO_OFFLINE_PROFILE: "--profile names a login, and the offline model has none", "--profile 指定登录信息，而离线模型不需要登录";
+    INVALID_SESSION: "--session takes a name of 1 to {most} bytes", "--session 的名称须为 1 到 {most} 字节";
+    INVALID_TIMEOUT: "Invalid value for --timeout: {value} (seconds, more than 0)", "--timeout 的值无效：{value}（单位为秒，须大于 0）";
+    NO_SUCH_AGENT: "there is no agent {name}; known: {known}", "没有名为 {name} 的 agent；已有：{known}";
+    INTERRUPTED_RUNS: "note: {count} earlier run(s) ended without an answer when their process died; see: {program} runs list --state interrupted", "注意：{count} 个先前的运行因进程中断而没有回答；查看：{program} runs list --state interrupted";
+
+    LAST_GOOD: "!! {file} is not valid. Going on with the last good configuration (revision {revision}):", "!! {file} 无效。暂用最近一次有效的配置（第 {revision} 版）：";
+    LAST_GOOD_MEND: "!! Mend the file and check it with: {program} config validate", "!! 请修正该文件，并用以下命令检查：{program} config validate";
+    CONFIG_VALID: "{file} is valid", "{file} 有效";
+    CONFIG_MISSING: "{file} does not exist; every key has its default", "{file} 不存在；所有配置项使用默认值";
+    CONFIG_WARNING: "warning: {problem}", "警告：{problem}";
+    CONFIG_SET: "{path} set (revision {revision})", "已设置 {path}（第 {revision} 版）";
+    CONFIG_UNSET: "{path} removed (revision {revision})", "已删除 {path}（第 {revision} 版）";
+    CONFIG_NOT_SET: "{path} is not set", "{path} 没有设置";
+    CONFIG_RESTORED: "revision {number} is in force again (as revision {revision})", "已恢复第 {number} 版（现为第 {revision} 版）";
+    NO_REVISIONS: "No revisions yet. A change with `config set` makes the first.", "还没有历史版本。用 `config set` 修改后会产生第一个。";
+    REVISION_TITLES: "revision,saved,state,hash", "版本,保存时间,状态,哈希";
+
+    NO_SESSIONS: "No sessions yet. Begin one: {program} ask hello", "还没有会话。开始一个：{program} ask 你好";
+    NO_SUCH_SESSION: "there is no session {name}; see: {program} sessions list", "没有名为 {name} 的会话；查看：{program} sessions list";
+    SESSION_TITLES: "session,id,messages,last used,route", "会话,编号,消息数,最近使用,路由";
+    DELETE_QUESTION: "Delete session {name} with {messages} messages for good? [y/N] ", "确定永久删除会话 {name}（{messages} 条消息）？[y/N] ";
+    DELETE_NEEDS_YES: "deleting cannot be undone: confirm with --yes", "删除无法撤销：请用 --yes 确认";
+    DELETED: "deleted session {name}", "已删除会话 {name}";
+    NOT_DELETED: "nothing was deleted", "没有删除任何内容";
+    EXPORTED: "wrote {file}", "已写入 {file}";
+    INVALID_FORMAT: "Invalid value for --format: {value} (jsonl or markdown)", "--format 的值无效：{value}（jsonl 或 markdown）";
+
+    NO_RUNS: "No runs.", "没有运行记录。";
+    NO_SUCH_RUN: "there is no run {name}; see: {program} runs list", "没有编号为 {name} 的运行；查看：{program} runs list";
+    RUN_TITLES: "run,state,session,started,took,input", "运行,状态,会话,开始,用时,输入";
+    INVALID_STATE: "Invalid value for --state: {value} (one of {known})", "--state 的值无效：{value}（可用：{known}）";
+    INVALID_LIMIT: "Invalid value for --limit: {value} (a whole number from 1 to 10000)", "--limit 的值无效：{value}（1 到 10000 的整数）";
+
+    STATUS_EMPTY: "nothing yet; begin with: {program} ask hello", "还没有数据；开始：{program} ask 你好";
+
+    HELP_TAIL: "Global options:", "全局选项：";
+    HELP_COMMANDS: "Commands:", "命令：";
+    HELP_OPTIONS: "Options:", "选项：";
+    HELP_MORE: "Details of a command: {program} <command> --help", "查看某个命令：{program} <命令> --help";
+    HELP_LEAD: "Tidegate, a gateway to your AI agents", "Tidegate，你的 AI agent 网关";
+    HELP_EXIT: "Exit codes: 0 done, 1 failed (the code in brackets on standard error says why), 130 and 143 ended by a signal", "退出码：0 成功，1 失败（标准错误输出中方括号内为错误码），130 与 143 被信号终止";
+
+    HINT_HOME_BUSY: "Wait for it to end, or give this one a home of its own: --home <dir>", "请等它结束，或另用一个目录：--home <dir>";
+    HINT_HOME_UNUSABLE: "Choose another folder with --home <dir> or TIDEGATE_HOME, or make it writable", "请用 --home <dir> 或 TIDEGATE_HOME 另选目录，或使其可写";
+    HINT_DAMAGED: "Nothing was changed. Keep the file, move it away, and restore a copy (see backups/ in the home) or begin anew; docs/troubleshooting.md tells how", "没有改动任何内容。请保留并移开该文件，从备份恢复（见主目录下的 backups/）或重新开始；详见 docs/troubleshooting.md";
+    HINT_FULL: "Free some space and try again; what was acknowledged before is safe", "请腾出空间后重试；先前已确认的内容都在";
+    HINT_IO: "Check the disk and the system log, then try again; what was acknowledged before is read back at the next start", "请检查磁盘与系统日志后重试；先前已确认的内容会在下次启动时读回";
+    HINT_READ_ONLY: "Make the home folder writable, or choose another with --home <dir>", "请使主目录可写，或用 --home <dir> 另选";
+    HINT_NEWER: "Use the newer release that wrote it, or another home: --home <dir>", "请使用写入它的较新版本，或另用目录：--home <dir>";
+    HINT_UNAVAILABLE: "Check that the database runs and that storage.postgres.url in the configuration is right", "请检查数据库是否在运行、配置中的 storage.postgres.url 是否正确";
+    HINT_DEADLINE: "Give it more time with --timeout <seconds> or agents.defaults.timeoutSeconds", "可用 --timeout <秒> 或 agents.defaults.timeoutSeconds 延长时限";
+    HINT_BUSY: "Another run of this session is under way; try again, or use another session: --session <name>", "该会话正有其他运行；请稍后重试，或用另一个会话：--session <name>";
+    HINT_CONFIG: "Check the file with: {program} config validate", "请用以下命令检查：{program} config validate";
+}
+
+/// What a person can do about an error of this kind.
+pub(crate) fn hint_for(code: ErrorCode) -> Option<Text> {
+    Some(match code {
+        ErrorCode::HomeBusy => HINT_HOME_BUSY,
+        ErrorCode::HomeUnusable => HINT_HOME_UNUSABLE,
+        ErrorCode::StorageDamaged => HINT_DAMAGED,
+        ErrorCode::StorageFull => HINT_FULL,
+        ErrorCode::StorageIo => HINT_IO,
+        ErrorCode::StorageReadOnly => HINT_READ_ONLY,
+        ErrorCode::StorageNewer => HINT_NEWER,
+        ErrorCode::StorageUnavailable => HINT_UNAVAILABLE,
+        ErrorCode::DeadlineExceeded => HINT_DEADLINE,
+        ErrorCode::SessionBusy => HINT_BUSY,
+        ErrorCode::ConfigSyntax | ErrorCode::ConfigInvalid | ErrorCode::ConfigInclude => HINT_CONFIG,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_languages_have_the_same_places_to_fill() {
+        for (name, text) in ALL {
+            assert_eq!(Text::places(text.en), Text::places(text.zh), "{name}");
+            assert!(!text.en.is_empty() && !text.zh.is_empty(), "{name}");
+        }
+    }
+}

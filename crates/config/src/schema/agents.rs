@@ -1,0 +1,140 @@
+//! Section `agents`: the agents, and the settings they share.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::memory_search::MemorySearch;
+use crate::format::{AGENT_ID, DURATION};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Agents {
+    /// What holds for every agent that does not say otherwise.
+    pub defaults: AgentDefaults,
+    /// The agents.
+    pub list: Vec<Agent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AgentDefaults {
+    /// The model that answers, and those that stand in for it.
+    pub model: ModelChain,
+    /// Seconds after which a run is ended.
+    #[schemars(range(min = 1))]
+    pub timeout_seconds: u32,
+    /// Keeping a long conversation inside the model's context.
+    pub compaction: Compaction,
+    /// Thinning old tool output out of a request.
+    pub context_pruning: ContextPruning,
+    /// Searching what was remembered.
+    pub memory_search: MemorySearch,
+}
+
+impl Default for AgentDefaults {
+    fn default() -> Self {
+        Self {
+            model: ModelChain::default(),
+            timeout_seconds: 600,
+            compaction: Compaction::default(),
+            context_pruning: ContextPruning::default(),
+            memory_search: MemorySearch::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ModelChain {
+    /// The model, as `provider/model`, or `offline`.
+    #[schemars(length(min = 1))]
+    pub primary: Option<String>,
+    /// Models to try in this order when the first one fails, each as `provider/model`.
+    pub fallbacks: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Compaction {
+    /// Tokens kept free for the answer; compaction starts when fewer are left.
+    pub reserve_tokens_floor: u32,
+    /// Writing down what matters before a compaction.
+    pub memory_flush: MemoryFlush,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { reserve_tokens_floor: 20_000, memory_flush: MemoryFlush::default() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MemoryFlush {
+    /// Whether the agent is asked to write its notes before a compaction.
+    pub enabled: bool,
+    /// Tokens before the compaction threshold at which it is asked.
+    pub soft_threshold_tokens: u32,
+    /// The request, in place of the built-in one.
+    pub prompt: Option<String>,
+}
+
+impl Default for MemoryFlush {
+    fn default() -> Self {
+        Self { enabled: true, soft_threshold_tokens: 4_000, prompt: None }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ContextPruning {
+    /// When old tool output is left out of a request.
+    pub mode: PruningMode,
+    /// How long a provider keeps a prompt cached, as `30s`, `5m` or `1h`.
+    #[schemars(regex(pattern = DURATION.pattern))]
+    pub ttl: String,
+}
+
+impl Default for ContextPruning {
+    fn default() -> Self {
+        Self { mode: PruningMode::default(), ttl: "5m".to_owned() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PruningMode {
+    /// Never.
+    #[default]
+    Off,
+    /// Once the cached prompt has expired, when a shorter one costs nothing extra.
+    CacheTtl,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Agent {
+    /// The agent's name in keys and paths: lower-case letters, digits, `-` and `_`, at most 64.
+    #[schemars(regex(pattern = AGENT_ID.pattern))]
+    pub id: String,
+    /// The name people see.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Whether this agent answers where no rule names another.
+    #[serde(default)]
+    pub default: bool,
+    /// This agent's model: `provider/model`, or an object as in `agents.defaults.model`.
+    #[serde(default)]
+    pub model: Option<AgentModel>,
+    /// The folder the agent works in.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub workspace: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AgentModel {
+    One(String),
+    Chain(ModelChain),
+}

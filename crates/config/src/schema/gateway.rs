@@ -1,0 +1,30 @@
+//! Section `gateway`: where the gateway listens.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Gateway {
+    /// TCP port of the gateway (HTTP and WebSocket on the same port).
+    #[schemars(range(min = 1))]
+    pub port: u16,
+    /// Who can reach the port.
+    pub bind: Bind,
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self { port: 18_789, bind: Bind::default() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Bind {
+    /// Only this computer.
+    #[default]
+    Loopback,
+    /// Every computer in the local network.
+    Lan,
+}

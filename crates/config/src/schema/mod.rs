@@ -1,0 +1,64 @@
+//! The keys of `config.json5` as plain data, one file a section.
+//!
+//! The structs are the single description of the file: types, defaults, ranges and the words of the reference
+//! all come from here. They hold no behaviour beyond their defaults; the crates that act on a key have settings
+//! types of their own. Names are those of OpenClaw wherever the same thing exists there.
+
+mod agents;
+mod channels;
+mod env;
+mod gateway;
+mod logging;
+mod memory_search;
+mod meta;
+mod models;
+mod session;
+mod storage;
+mod ui;
+
+pub use agents::{
+    Agent, AgentDefaults, AgentModel, Agents, Compaction, ContextPruning, MemoryFlush, ModelChain,
+    PruningMode,
+};
+pub use channels::{ChannelSettings, Channels};
+pub use env::EnvSection;
+pub use gateway::{Bind, Gateway};
+pub use logging::{LogLevel, Logging, RedactSensitive};
+pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
+pub use meta::Meta;
+pub use models::{Model, ModelApi, Models, Provider};
+pub use session::{DmScope, Reset, ResetMode, Session};
+pub use storage::{Backend, Postgres, Storage};
+pub use ui::{Language, Ui};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything a config file can say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// Address of a JSON Schema for editors; not read.
+    #[serde(rename = "$schema")]
+    pub schema: Option<String>,
+    /// What the last program that wrote the file noted about itself; accepted and ignored.
+    pub meta: Option<Meta>,
+    /// Variables for `${VAR}`.
+    pub env: EnvSection,
+    /// The gateway's own server.
+    pub gateway: Gateway,
+    /// Agents and what they have in common.
+    pub agents: Agents,
+    /// Where models come from.
+    pub models: Models,
+    /// How conversations are kept apart and when they start afresh.
+    pub session: Session,
+    /// Chat networks, by name.
+    pub channels: Channels,
+    /// The database.
+    pub storage: Storage,
+    /// What is written to the log.
+    pub logging: Logging,
+    /// What people see.
+    pub ui: Ui,
+}

@@ -1,0 +1,202 @@
+//! What must hold between keys, in plain code.
+//!
+//! The rules read the document and not the typed config, so that they report beside the schema's findings. A
+//! value of the wrong type is not theirs to mention: the schema has done so.
+
+use serde_json::Value;
+
+use super::suggest;
+use super::view::View;
+use crate::problem::{Problem, ProblemKind};
+
+/// The name of the built-in model and of its provider.
+const OFFLINE: &str = "offline";
+
+pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
+    providers(root, found);
+    agents(root, found);
+    model_references(root, found);
+    storage(root, found);
+}
+
+fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(providers) = root.at(&["models", "providers"]) else { return };
+    for (name, provider) in providers.entries() {
+        if name.is_empty() || name.contains('/') {
+            found.push(
+                provider.problem("a provider's name must not be empty or contain /, which starts the model"),
+            );
+        }
+        let Some(api) = provider.key("api") else { continue };
+        match provider.key("baseUrl") {
+            Some(url) => web_address(&url, found),
+            None if api.text() == Some(OFFLINE) => {}
+            None => {
+                let message =
+                    "required key is missing; it takes the provider's address, as https://host/path";
+                found.push(Problem::new(ProblemKind::Required, provider.path_of("baseUrl"), message));
+            }
+        }
+    }
+}
+
+fn web_address(url: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(text) = url.text().filter(|text| !text.is_empty()) else { return };
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if host.is_none_or(|host| host.is_empty() || host.starts_with('/')) {
+        found.push(url.problem(format!("expected an address as https://host/path, got {}", url.shown())));
+    }
+}
+
+fn agents(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(list) = root.at(&["agents", "list"]) else { return };
+    let mut ids: Vec<(&str, String)> = Vec::new();
+    let mut default: Option<String> = None;
+    for agent in list.items() {
+        if let Some(id) = agent.key("id")
+            && let Some(text) = id.text()
+        {
+            match ids.iter().find(|(known, _)| *known == text) {
+                Some((_, first)) => {
+                    found.push(id.problem(format!("the id {} is already that of {first}", id.shown())));
+                }
+                None => ids.push((text, agent.path.clone())),
+            }
+        }
+        if let Some(mark) = agent.key("default").filter(|mark| *mark.value == Value::Bool(true)) {
+            match &default {
+                Some(first) => {
+                    found.push(mark.problem(format!("only one agent can be the default, and {first} is")));
+                }
+                None => default = Some(agent.path.clone()),
+            }
+        }
+    }
+}
+
+fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
+    let providers = root.at(&["models", "providers"]);
+    let names: Vec<&str> = providers.iter().flat_map(View::entries).map(|(name, _)| name).collect();
+    let defaults = root.at(&["agents", "defaults", "model"]);
+    let agents = root.at(&["agents", "list"]);
+    let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("model"));
+    for model in defaults.into_iter().chain(own) {
+        if model.value.is_string() {
+            model_reference(&model, &names, found);
+            continue;
+        }
+        let fallbacks = model.key("fallbacks");
+        let all = model.key("primary").into_iter().chain(fallbacks.iter().flat_map(View::items));
+        all.for_each(|reference| model_reference(&reference, &names, found));
+    }
+}
+
+/// `provider/model` with a provider that is configured, or the built-in `offline`.
+fn model_reference(reference: &View<'_>, providers: &[&str], found: &mut Vec<Problem>) {
+    let Some(text) = reference.text() else { return };
+    if text == OFFLINE {
+        return;
+    }
+    let parts = text.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
+    let Some((provider, model)) = parts else {
+        let message = format!("expected \"provider/model\" or \"{OFFLINE}\", got {}", reference.shown());
+        found.push(reference.problem(message));
+        return;
+    };
+    if provider == OFFLINE || providers.contains(&provider) {
+        return;
+    }
+    let meant = suggest::nearest(provider, providers.iter().copied()).map(|name| format!("{name}/{model}"));
+    let message = format!("{} names a provider that is not in models.providers", reference.shown());
+    found.push(reference.problem(message).suggesting(meant));
+}
+
+fn storage(root: &View<'_>, found: &mut Vec<Problem>) {
+    let postgres = root.at(&["storage", "postgres"]);
+    let wanted = root.at(&["storage", "backend"]).and_then(|backend| backend.text()) == Some("postgres");
+    let url = postgres.as_ref().and_then(|postgres| postgres.key("url"));
+    if wanted && url.is_none() {
+        let message = "required key is missing because storage.backend is \"postgres\"; \
+                       it takes postgres://user:password@host/database";
+        found.push(Problem::new(ProblemKind::Required, "storage.postgres.url", message));
+    }
+    let migrate_url = postgres.as_ref().and_then(|postgres| postgres.key("migrateUrl"));
+    for url in url.into_iter().chain(migrate_url) {
+        let Some(text) = url.text() else { continue };
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            let message = "expected an address as postgres://user:password@host/database (the value is secret and not shown)";
+            found.push(url.problem(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn complaints(document: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        check(&View::new(document, document), &mut found);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_model_needs_a_provider_that_is_configured() {
+        let document = json!({
+            "models": {"providers": {"openai": {"api": "openai-responses", "baseUrl": "https://h/v1"}}},
+            "agents": {
+                "defaults": {"model": {"primary": "opnai/m", "fallbacks": ["offline", "openai/a/b", "m", "/m", 7]}},
+                "list": [{"id": "a", "model": "openai/"}, {"id": "b", "model": {"primary": "nobody/m"}}, {"id": "c", "model": "offline/x"}],
+            },
+        });
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"agents.defaults.model.primary: "opnai/m" names a provider that is not in models.providers, did you mean "openai/m"?"#,
+                r#"agents.defaults.model.fallbacks[2]: expected "provider/model" or "offline", got "m""#,
+                r#"agents.defaults.model.fallbacks[3]: expected "provider/model" or "offline", got "/m""#,
+                r#"agents.list[0].model: expected "provider/model" or "offline", got "openai/""#,
+                r#"agents.list[1].model.primary: "nobody/m" names a provider that is not in models.providers"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn agents_have_their_own_ids_and_one_default() {
+        let document = json!({"agents": {"list": [{"id": "a", "default": true}, {"id": "b"}, {"id": "a", "default": true}]}});
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"agents.list[2].id: the id "a" is already that of agents.list[0]"#,
+                "agents.list[2].default: only one agent can be the default, and agents.list[0] is",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_provider_needs_an_address_unless_it_is_offline() {
+        let document = json!({"models": {"providers": {
+            "a": {"api": "ollama"}, "b": {"api": "offline"}, "c": {"api": "ollama", "baseUrl": "h:1"}, "d/e": {"api": "offline"},
+        }}});
+        assert_eq!(
+            complaints(&document),
+            [
+                "models.providers.a.baseUrl: required key is missing; it takes the provider's address, as https://host/path",
+                r#"models.providers.c.baseUrl: expected an address as https://host/path, got "h:1""#,
+                "models.providers.d/e: a provider's name must not be empty or contain /, which starts the model",
+            ]
+        );
+    }
+
+    #[test]
+    fn postgres_needs_its_address_and_never_shows_it() {
+        let missing = complaints(&json!({"storage": {"backend": "postgres"}}));
+        assert_eq!(missing.len(), 1);
+        assert!(missing[0].starts_with("storage.postgres.url: required key is missing"), "{missing:?}");
+        let wrong = complaints(&json!({"storage": {"postgres": {"url": "mysql://u:hunter2@h/d"}}}));
+        assert!(wrong[0].starts_with("storage.postgres.url: expected an address"), "{wrong:?}");
+        assert!(!wrong[0].contains("hunter2"));
+        assert_eq!(complaints(&json!({"storage": {"backend": "sqlite"}})), Vec::<String>::new());
+    }
+}

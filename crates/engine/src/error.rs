@@ -1,0 +1,41 @@
+//! What can go wrong between a request and its answer.
+
+use std::path::PathBuf;
+
+use tidegate_protocol::{ErrorBody, ErrorCode, RunId};
+use tidegate_runtime::RandomnessError;
+use tidegate_storage::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The run ended, and not with an answer.
+    #[error("{}", .error.message)]
+    Run { run: RunId, error: ErrorBody },
+    #[error("another run of this session has not ended after {waited_ms} ms")]
+    SessionBusy { waited_ms: u128 },
+    #[error("the home folder {} is held by {holder}", .path.display())]
+    HomeBusy { path: PathBuf, holder: String },
+    #[error("the home folder {} cannot be used: {cause}", .path.display())]
+    HomeUnusable { path: PathBuf, cause: std::io::Error },
+    #[error(transparent)]
+    Randomness(#[from] RandomnessError),
+}
+
+impl EngineError {
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            Self::Store(error) => return ErrorBody::from(error),
+            Self::Run { error, .. } => return error.clone(),
+            Self::SessionBusy { .. } => ErrorCode::SessionBusy,
+            Self::HomeBusy { .. } => ErrorCode::HomeBusy,
+            Self::HomeUnusable { cause, .. } => match cause.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,
+                _ => ErrorCode::HomeUnusable,
+            },
+            Self::Randomness(_) => ErrorCode::Internal,
+        };
+        ErrorBody::new(code, self.to_string())
+    }
+}

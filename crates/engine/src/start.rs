@@ -1,0 +1,45 @@
+//! Starting: a new incarnation, and everything the last one left behind settled.
+
+use std::sync::Arc;
+
+use tidegate_protocol::TenantId;
+use tidegate_runtime::{Clock, fault};
+use tidegate_storage::{Owner, Recovered, Store};
+
+use crate::error::EngineError;
+use crate::home::HomeLock;
+use crate::identity::instance_id;
+use crate::mirror;
+
+/// The engine of one process. Holding it means holding the home.
+pub struct Engine {
+    pub(crate) lock: HomeLock,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) owner: Owner,
+    recovered: Recovered,
+}
+
+impl Engine {
+    /// Begins a new incarnation and recovers. `tenant` is whose transcript files live in this home.
+    pub async fn start(
+        lock: HomeLock,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        tenant: &TenantId,
+    ) -> Result<Self, EngineError> {
+        fault::pause("engine.start.locked").await;
+        let instance = instance_id(&lock, clock.as_ref())?;
+        let owner = store.enlist(instance, clock.now_ms()).await?;
+        let recovered = store.recover(&owner, clock.now_ms()).await?;
+        fault::pause("engine.start.recovered").await;
+        let engine = Self { lock, store, clock, owner, recovered };
+        mirror::catch_up(&engine, tenant).await?;
+        Ok(engine)
+    }
+
+    /// What the last incarnation left unfinished, and what became of it.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+}
