@@ -1,1 +1,18 @@
-fn main() {}
+//! Benchmarks: programs that print ratios as JSON. They are run by hand, in release builds, never as timed tests.
+
+mod machine;
+mod stats;
+mod store;
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let bench = std::env::args().nth(1).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let report = match bench.as_str() {
+        "store" => runtime.block_on(store::run())?,
+        other => return Err(format!("unknown benchmark {other:?}; there is: store").into()),
+    };
+    println!("{report:#}");
+    Ok(())
+}

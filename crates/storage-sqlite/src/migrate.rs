@@ -14,7 +14,7 @@ use tidegate_storage::{
 };
 
 use crate::error::store_error;
-use crate::open::{SqliteOptions, io_error};
+use crate::open::{SqliteOptions, connect_reader, io_error};
 
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "core", sql: include_str!("../migrations/0001_core.sql") },
@@ -46,7 +46,7 @@ pub(crate) fn newer(stored: Option<StoredVersion>, needed: impl Fn(StoredVersion
 }
 
 /// Brings the file to this release's schema. Safe when two processes start at once: each step looks again inside
-/// its own write transaction.
+/// its own write transaction, and so only one of them copies.
 pub(crate) fn migrate(connection: &mut Connection, options: &SqliteOptions) -> Result<()> {
     let stored = stored_version(connection)?;
     match judge(stored, options.schema) {
@@ -54,25 +54,32 @@ pub(crate) fn migrate(connection: &mut Connection, options: &SqliteOptions) -> R
         SchemaFit::NewerReadable | SchemaFit::TooNew => {
             return Err(newer(stored, |version| version.min_writer));
         }
-        SchemaFit::Older => {
-            let from = stored.map_or(0, |version| version.schema);
-            back_up(connection, &options.backups, from)?;
-            fault::point("storage.migrate.backed_up");
-        }
-        SchemaFit::Empty => {}
+        SchemaFit::Older | SchemaFit::Empty => {}
     }
+    // What this start began itself needs no copy.
+    let mut copied = stored.is_none();
     for migration in MIGRATIONS.iter().filter(|migration| migration.number <= options.schema) {
-        apply(connection, migration)?;
+        apply(connection, migration, options, &mut copied)?;
     }
     Ok(())
 }
 
-fn apply(connection: &mut Connection, migration: &Migration) -> Result<()> {
+fn apply(
+    connection: &mut Connection,
+    migration: &Migration,
+    options: &SqliteOptions,
+    copied: &mut bool,
+) -> Result<()> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(store_error)?;
     let done = stored_version(&transaction)?.map_or(0, |version| version.schema);
     if done >= migration.number {
         return Ok(());
+    }
+    if done > 0 && !*copied {
+        back_up(options, done)?;
+        *copied = true;
+        fault::point("storage.migrate.backed_up");
     }
     if done == 0 {
         transaction
@@ -99,8 +106,10 @@ fn apply(connection: &mut Connection, migration: &Migration) -> Result<()> {
     Ok(())
 }
 
-/// Copies the database to `backups/schema-<n>-<ms>.db`.
-fn back_up(connection: &Connection, backups: &Path, schema: u32) -> Result<()> {
+/// Copies the database to `backups/schema-<n>-<ms>.db`, as it was before the write transaction under way.
+fn back_up(options: &SqliteOptions, schema: u32) -> Result<()> {
+    let backups = options.backups.as_path();
+    let source = connect_reader(&options.path)?;
     fs::create_dir_all(backups).map_err(|error| io_error(&error))?;
     private(backups, 0o700)?;
     let name = format!("schema-{schema}-{}.db", SystemClock.now_ms());
@@ -108,7 +117,7 @@ fn back_up(connection: &Connection, backups: &Path, schema: u32) -> Result<()> {
     {
         let mut copy = Connection::open(&partial).map_err(store_error)?;
         private(&partial, 0o600)?;
-        let backup = rusqlite::backup::Backup::new(connection, &mut copy).map_err(store_error)?;
+        let backup = rusqlite::backup::Backup::new(&source, &mut copy).map_err(store_error)?;
         backup.run_to_completion(1024, Duration::ZERO, None).map_err(store_error)?;
         drop(backup);
         let verdict: String =

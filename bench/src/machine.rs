@@ -1,0 +1,35 @@
+//! What else the machine was doing: a benchmark on a busy machine says so.
+
+use std::fs;
+
+/// CPU time of all processes and of this one, in clock ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Cpu {
+    busy: u64,
+    own: u64,
+}
+
+impl Cpu {
+    pub(crate) fn now() -> Self {
+        let numbers = |text: &str| {
+            text.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).collect::<Vec<_>>()
+        };
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let all = numbers(stat.lines().next().unwrap_or_default().trim_start_matches("cpu"));
+        // user, nice, system; then idle and iowait, which are not work; irq, softirq.
+        let busy = [0, 1, 2, 5, 6].iter().filter_map(|at| all.get(*at)).sum();
+        let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let own = numbers(own.rsplit(')').next().unwrap_or_default().trim_start_matches([' ', 'R', 'S']));
+        // After the state: utime and stime are the 12th and 13th.
+        let own = [10, 11].iter().filter_map(|at| own.get(*at)).sum();
+        Self { busy, own }
+    }
+
+    /// The share of the work since then that other processes did.
+    pub(crate) fn others_since(self) -> f64 {
+        let now = Self::now();
+        let busy = now.busy.saturating_sub(self.busy);
+        let own = now.own.saturating_sub(self.own);
+        if busy == 0 { 0.0 } else { (busy.saturating_sub(own)) as f64 / busy as f64 }
+    }
+}

@@ -1,0 +1,96 @@
+//! Group commit and the write-ahead log.
+
+use futures_util::future::join_all;
+use tidegate_storage::{
+    Admission, Idempotency, Instances as _, Library as _, RunFilter, Runs as _, StoreError,
+};
+use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
+use tidegate_testkit::requests::Requests;
+
+use crate::{integrity, open};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn verbs_that_wait_together_are_committed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Mode::ReadWrite).unwrap();
+    let requests = Requests::new("local", 1);
+    let (commits, verbs) = store.commits_and_verbs();
+    let accepts = (0..200).map(|at| store.accept(requests.accept(&requests.key(&format!("s{at}")))));
+    for accepted in join_all(accepts).await {
+        accepted.unwrap();
+    }
+    let (commits, verbs) = (store.commits_and_verbs().0 - commits, store.commits_and_verbs().1 - verbs);
+    assert_eq!(verbs, 200);
+    assert!(commits <= 100, "{commits} commits for {verbs} verbs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verb_that_fails_takes_nothing_of_its_batch_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Mode::ReadWrite).unwrap();
+    let requests = Requests::new("local", 2);
+    let key = requests.key("main");
+    let mut first = requests.accept(&key);
+    first.idempotency = Some(Idempotency::new("k", b"one", i64::MAX));
+    store.accept(first).await.unwrap();
+    let jobs = (0..100).map(|at| {
+        let mut accept = requests.accept(&key);
+        if at % 3 == 0 {
+            accept.idempotency = Some(Idempotency::new("k", b"another", i64::MAX));
+        }
+        store.accept(accept)
+    });
+    let results = join_all(jobs).await;
+    let (kept, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert_eq!((kept.len(), refused.len()), (66, 34));
+    assert!(refused.iter().all(|error| *error == Err(StoreError::IdempotencyConflict)));
+    let filter = RunFilter { limit: 1000, ..RunFilter::default() };
+    assert_eq!(store.runs(requests.tenant(), filter).await.unwrap().len(), 67);
+}
+
+#[tokio::test]
+async fn dropping_the_store_folds_the_log_into_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Mode::ReadWrite).unwrap();
+    let requests = Requests::new("local", 3);
+    store.accept(requests.accept(&requests.key("main"))).await.unwrap();
+    assert_eq!(
+        store.runs(requests.tenant(), RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap().len(),
+        1
+    );
+    drop(store);
+    assert!(!folder.path().join("tidegate.db-wal").exists());
+    assert_eq!(integrity(folder.path()), "ok");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_write_ahead_log_stays_bounded_and_a_warm_one_is_reused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = SqliteOptions::new(folder.path().join("tidegate.db"), Mode::ReadWrite);
+    options.warm_wal = true;
+    let store = SqliteStore::open(&options).unwrap();
+    let wal = folder.path().join("tidegate.db-wal");
+    let warm = std::fs::metadata(&wal).unwrap().len();
+    assert!(warm >= 4 << 20, "{warm}");
+    let requests = Requests::new("local", 4);
+    let owner = store.enlist(requests.id(), 0).await.unwrap();
+    // About 60 MB of pages go through a log that may hold 32.
+    for round in 0..60 {
+        let turns = (0..64).map(|at| {
+            let mut accept = requests.accept(&requests.key(&format!("s{round}-{at}")));
+            accept.claim_for = Some(owner);
+            let (store, requests) = (&store, &requests);
+            async move {
+                let Admission::Claimed(lease) = store.accept(accept).await.unwrap().admission else {
+                    panic!()
+                };
+                let mut finish = requests.completed();
+                finish.entries[0] = requests.user(&"x".repeat(8_000));
+                store.finish(&lease, finish).await.unwrap();
+            }
+        });
+        join_all(turns).await;
+    }
+    let largest = std::fs::metadata(&wal).unwrap().len();
+    assert!(largest <= 48 << 20, "{largest}");
+}

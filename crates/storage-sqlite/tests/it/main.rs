@@ -1,0 +1,19 @@
+//! What only SQLite promises: group commit, a bounded WAL, copies before migrations, readers that change nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod batches;
+mod migrations;
+mod readers;
+
+use std::path::Path;
+
+use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
+
+fn open(folder: &Path, mode: Mode) -> tidegate_storage::Result<SqliteStore> {
+    SqliteStore::open(&SqliteOptions::new(folder.join("tidegate.db"), mode))
+}
+
+fn integrity(folder: &Path) -> String {
+    let connection = rusqlite::Connection::open(folder.join("tidegate.db")).unwrap();
+    connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
