@@ -13,12 +13,13 @@ use tidegate_policy::Principal;
 use tidegate_protocol::{Limits, ModelRef, RunSpec, Scope, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock};
 use tidegate_storage::SessionChoice;
-use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
+use tidegate_testkit::stores::{Location, OpenStore};
 
 async fn start(root: &Path) -> Engine {
     let home = Home::at(root);
     let lock = home.lock(Duration::from_secs(5), "test").await.unwrap();
-    let store = SqliteStore::open(&SqliteOptions::new(home.database(), Mode::ReadWrite)).unwrap();
+    let place = Location::Sqlite { path: home.database() };
+    let OpenStore::Sqlite(store) = place.open(1).await.unwrap() else { unreachable!("a SQLite place") };
     Engine::start(lock, Arc::new(store), Arc::new(SystemClock), &scope().tenant).await.unwrap()
 }
 
