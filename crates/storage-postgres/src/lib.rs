@@ -1,1 +1,27 @@
-//! 
+//! The storage verbs on Postgres: a pool of connections under a role that owns nothing.
+//!
+//! Each verb is one transaction that first says which tenant it works for; row-level security does the rest, so that a
+//! statement that forgets its tenant fails instead of showing somebody else's rows. Many processes share one schema:
+//! row locks on `session_keys` order the runs of a session, fences stop whoever lost it.
+
+mod abort;
+mod accept;
+mod append;
+mod audit;
+mod claim;
+mod error;
+mod finish;
+mod instance;
+mod journal;
+mod library;
+mod migrate;
+mod mirror;
+mod open;
+mod outbox;
+mod role;
+mod rows;
+mod runs;
+mod text;
+mod transaction;
+
+pub use open::{Mode, PostgresOptions, PostgresStore};

@@ -2,9 +2,8 @@
 
 use rusqlite::{Connection, params};
 use serde_json::json;
-use tidegate_policy::Principal;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
-use tidegate_storage::{AbortOutcome, Result, StoreError};
+use tidegate_storage::{AbortOutcome, Principal, Result, StoreError};
 
 use crate::audit::{Audit, record};
 use crate::rows::{collect, column, execute, first, to_json};

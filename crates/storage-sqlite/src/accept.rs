@@ -5,11 +5,15 @@ use tidegate_protocol::RunId;
 use tidegate_storage::{Accept, Accepted, Admission, Idempotency, Result, SessionChoice, StoreError};
 
 use crate::claim::{Candidate, grant};
+use crate::instance::check_current;
 use crate::rows::{column, execute, first, parsed, to_json};
 
 pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepted> {
     let tenant = accept.key.scope.tenant.as_str();
     let run = accept.run.id;
+    if let Some(owner) = &accept.claim_for {
+        check_current(connection, owner)?;
+    }
     if let Some(idempotency) = &accept.idempotency
         && let Some(earlier) = remember(connection, tenant, idempotency, run, accept.now)?
     {

@@ -6,13 +6,23 @@ use tidegate_storage::{Lease, NewEntry, Result, StoreError};
 
 use crate::rows::{column, execute, first, to_json};
 
-/// Proves that the lease still holds. Every run write begins here: fence and order in one statement.
+/// Proves that the lease still holds: its fence, and that no newer incarnation of its owner began. Every run write
+/// begins here.
 pub(crate) fn hold(connection: &Connection, lease: &Lease, now: i64) -> Result<()> {
     let touched = execute(
         connection,
         "UPDATE session_keys SET updated_at = ?5
-         WHERE tenant_id = ?1 AND session_key = ?2 AND fence = ?3 AND active_run = ?4",
-        params![lease.tenant().as_str(), lease.key.to_string(), lease.fence.0, lease.run.to_string(), now],
+         WHERE tenant_id = ?1 AND session_key = ?2 AND fence = ?3 AND active_run = ?4
+           AND EXISTS (SELECT 1 FROM instances WHERE id = ?6 AND incarnation = ?7)",
+        params![
+            lease.tenant().as_str(),
+            lease.key.to_string(),
+            lease.fence.0,
+            lease.run.to_string(),
+            now,
+            lease.owner.instance.to_string(),
+            lease.owner.incarnation
+        ],
     )?;
     if touched == 1 { Ok(()) } else { Err(StoreError::StaleFence) }
 }
@@ -65,6 +75,7 @@ pub(crate) fn append(connection: &Connection, lease: &Lease, entries: &[NewEntry
     Ok(seq)
 }
 
+/// Begins the log. A short name that another log has already is left out: then only the id names this one.
 fn begin_log(connection: &Connection, lease: &Lease, head: i64, last: &NewEntry, now: i64) -> Result<()> {
     let scope = &lease.key.scope;
     let (channel, peer) = match &lease.key.place {
@@ -76,7 +87,9 @@ fn begin_log(connection: &Connection, lease: &Lease, head: i64, last: &NewEntry,
         connection,
         "INSERT INTO sessions (tenant_id, id, workspace_id, agent_id, session_key, alias, channel, peer_key,
            thread_key, state, head_seq, head_entry, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open', ?10, ?11, ?12, ?12)",
+         VALUES (?1, ?2, ?3, ?4, ?5,
+           CASE WHEN NOT EXISTS (SELECT 1 FROM sessions WHERE tenant_id = ?1 AND alias = ?6) THEN ?6 END,
+           ?7, ?8, ?9, 'open', ?10, ?11, ?12, ?12)",
         params![
             scope.tenant.as_str(),
             lease.session.to_string(),

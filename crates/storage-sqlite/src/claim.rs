@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 use tidegate_protocol::{InstanceId, RunId, SessionId, SessionKey};
 use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError};
 
-use crate::instance::settle_session;
+use crate::instance::{check_current, settle_session};
 use crate::rows::{column, execute, first, parsed, parsed_or_none};
 
 /// A run that may be granted.
@@ -24,6 +24,7 @@ pub(crate) fn claim(
     now: i64,
 ) -> Result<Claim> {
     let tenant = key.scope.tenant.as_str();
+    check_current(connection, owner)?;
     if let Some((run, holder)) = holder(connection, key)? {
         if !is_void(connection, &holder, owner, ttl_ms, now)? {
             return Ok(Claim::Busy { run });

@@ -52,6 +52,17 @@ fn enlist(connection: &Connection, instance: InstanceId, now: i64) -> Result<Own
     Ok(Owner { instance, incarnation })
 }
 
+/// Refuses an owner that a newer incarnation has made void.
+pub(crate) fn check_current(connection: &Connection, owner: &Owner) -> Result<()> {
+    let current = first(
+        connection,
+        "SELECT 1 AS one FROM instances WHERE id = ?1 AND incarnation = ?2",
+        params![owner.instance.to_string(), owner.incarnation],
+        |row| column::<i64>(row, "one"),
+    )?;
+    current.map(drop).ok_or(StoreError::StaleFence)
+}
+
 fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered> {
     let earlier = params![owner.instance.to_string(), owner.incarnation];
     let held = collect(
@@ -64,8 +75,9 @@ fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered
     )?;
     let mut recovered = Recovered::default();
     for (key, run) in held {
-        let state = settle_session(connection, &key, run, now)?;
-        recovered.runs.push(SettledRun { run, key, state });
+        if let Some(state) = settle_session(connection, &key, run, now)? {
+            recovered.runs.push(SettledRun { run, key, state });
+        }
     }
     let sending = collect(
         connection,
@@ -95,12 +107,13 @@ fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered
 }
 
 /// Takes a session from its void holder: nobody writes under the old fence again, and the run gets its next state.
+/// `None` when a newer release wrote the run's state: then the run is left alone.
 pub(crate) fn settle_session(
     connection: &Connection,
     key: &SessionKey,
     run: RunId,
     now: i64,
-) -> Result<RunState> {
+) -> Result<Option<RunState>> {
     let (tenant, id) = (key.scope.tenant.as_str(), run.to_string());
     execute(
         connection,
@@ -108,11 +121,6 @@ pub(crate) fn settle_session(
            updated_at = ?3
          WHERE tenant_id = ?1 AND session_key = ?2",
         params![tenant, key.to_string(), now],
-    )?;
-    execute(
-        connection,
-        "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
-        params![tenant, id],
     )?;
     let found = first(
         connection,
@@ -131,17 +139,21 @@ pub(crate) fn settle_session(
     let Some((state, attempt, reply, actor)) = found else {
         return Err(StoreError::Damaged(format!("the session's run {id} does not exist")));
     };
-    // A state of a newer release is left alone.
     if state != RunState::Running {
-        return Ok(state);
+        return Ok(None);
     }
+    execute(
+        connection,
+        "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
+        params![tenant, id],
+    )?;
     let Some((state, error)) = next_state(&reply, attempt) else {
         execute(
             connection,
             "UPDATE runs SET state = 'queued' WHERE tenant_id = ?1 AND id = ?2",
             params![tenant, id],
         )?;
-        return Ok(RunState::Queued);
+        return Ok(Some(RunState::Queued));
     };
     execute(
         connection,
@@ -157,7 +169,7 @@ pub(crate) fn settle_session(
         metadata: json!({ "sessionKey": key.to_string(), "attempt": attempt, "code": error.code }),
     };
     record(connection, &audit, now)?;
-    Ok(state)
+    Ok(Some(state))
 }
 
 /// How a run whose process died ends; `None` when it is tried again.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use tidegate_protocol::{RunId, SendOutcome, TenantId};
 use tidegate_storage::{Outbox, OutboxState, Owner, Result, Sending, StoreError};
 
+use crate::instance::check_current;
 use crate::open::SqliteStore;
 use crate::rows::{column, execute, first, parsed};
 use crate::writer::verb;
@@ -29,6 +30,7 @@ fn claim_send(
     owner: &Owner,
     now: i64,
 ) -> Result<Option<Sending>> {
+    check_current(connection, owner)?;
     first(
         connection,
         "UPDATE outbox SET state = 'sending', attempt = attempt + 1, owner_instance = ?2, owner_incarnation = ?3,

@@ -1,9 +1,11 @@
 //! The engine's verbs, each one write.
 
 use async_trait::async_trait;
-use tidegate_policy::Principal;
 use tidegate_protocol::{RunId, SessionKey};
-use tidegate_storage::{AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Result, Runs};
+use tidegate_storage::{
+    AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
+    StoreError,
+};
 
 use crate::open::SqliteStore;
 use crate::writer::verb;
@@ -12,6 +14,7 @@ use crate::{abort, accept, claim, finish};
 #[async_trait]
 impl Runs for SqliteStore {
     async fn accept(&self, accept: Accept) -> Result<Accepted> {
+        same_tenant(&accept.principal, &accept.key)?;
         self.write(verb!("accept"), move |connection| accept::accept(connection, &accept)).await
     }
 
@@ -32,10 +35,19 @@ impl Runs for SqliteStore {
     }
 
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {
+        same_tenant(principal, key)?;
         let (principal, key) = (principal.clone(), key.clone());
         self.write(verb!("delete_session"), move |connection| {
             abort::delete(connection, &principal, &key, now)
         })
         .await
     }
+}
+
+/// A principal acts inside its own tenant. What is elsewhere does not exist for it.
+fn same_tenant(principal: &Principal, key: &SessionKey) -> Result<()> {
+    if *principal.tenant() == key.scope.tenant {
+        return Ok(());
+    }
+    Err(StoreError::NotFound(format!("session {}", key.label())))
 }

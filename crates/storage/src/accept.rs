@@ -39,6 +39,7 @@ pub struct NewRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub id: SessionId,
+    /// A short name; left out when another log of the tenant has it already.
     pub alias: Option<String>,
 }
 

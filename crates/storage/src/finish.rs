@@ -12,12 +12,13 @@ use crate::outbox::NewPart;
 
 #[async_trait]
 pub trait Runs: Send + Sync {
-    /// ACCEPT. Returns after its commit; only then may anything be acknowledged.
+    /// ACCEPT. Returns after its commit; only then may anything be acknowledged. `NotFound` when the principal is of
+    /// another tenant; `StaleFence`, and nothing accepted, when it is to be claimed for a void owner.
     async fn accept(&self, accept: Accept) -> Result<Accepted>;
 
     /// Claims the session's oldest queued run if no other is under way, or if the one under way belongs to an owner
     /// that is void: an earlier incarnation, or an instance silent for longer than `ttl_ms` by the database's clock.
-    /// A run taken over that way counts one more attempt, as [`Instances::recover`](crate::Instances::recover) does.
+    /// `StaleFence` when `owner` itself is void. A run taken over that way counts one more attempt, as [`Instances::recover`](crate::Instances::recover) does.
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim>;
 
     /// FINISH. Log entries, the run's terminal state, outbox rows and the audit row in one commit.

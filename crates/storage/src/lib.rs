@@ -29,6 +29,9 @@ pub use mirror::{Mirror, MirrorPosition, MirrorTask};
 pub use outbox::{NewPart, Outbox, OutboxState, Sending};
 pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
 
+/// Whose deed a write is; the verbs take it, so it comes with them.
+pub use tidegate_policy::Principal;
+
 /// How often a run or a send may take the process down with it before it is given up.
 pub const POISON_CRASHES: u32 = 3;
 

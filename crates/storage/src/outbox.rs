@@ -9,6 +9,7 @@ use crate::lease::Owner;
 #[async_trait]
 pub trait Outbox: Send + Sync {
     /// SENDING: takes the head of a lane in which nothing is being sent and whose time has come.
+    /// `StaleFence` when the owner is void.
     async fn claim_send(&self, tenant: &TenantId, owner: &Owner, now: i64) -> Result<Option<Sending>>;
 
     /// SENT: what became of it. A part that is rejected, or unknown, ends the rest of its reply as `dropped`.

@@ -1,1 +1,12 @@
-//! 
+//! What tests share and no release contains: throw-away stores, ready-made requests, whole-store snapshots, and the
+//! scripts that `tidegate-testkit` plays until a fault kills it.
+//!
+//! Used from `tests/` only. A test that cannot be set up has failed, so everything here panics instead of returning
+//! errors that each test would unwrap.
+#![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
+
+pub mod crash;
+pub mod requests;
+pub mod script;
+pub mod snapshot;
+pub mod stores;

@@ -1,0 +1,141 @@
+//! Ending from outside: a run, or a whole session.
+
+use serde_json::json;
+use sqlx::PgConnection;
+use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
+use tidegate_storage::{AbortOutcome, Principal, StoreError};
+
+use crate::audit::{Audit, record};
+use crate::error::TxResult;
+use crate::instance::interrupt_tools;
+use crate::rows::{column, to_json};
+use crate::text::restore;
+
+pub(crate) async fn abort(
+    transaction: &mut PgConnection,
+    principal: &Principal,
+    run: RunId,
+    now: i64,
+) -> TxResult<AbortOutcome> {
+    let (tenant, id) = (principal.tenant().as_str(), run.to_string());
+    // The session's row first, as every writer does; only under its lock is the run's state certain.
+    let key: Option<String> = sqlx::query_scalar(
+        "SELECT k.session_key FROM session_keys k
+         JOIN runs r ON r.tenant_id = k.tenant_id AND r.session_key = k.session_key
+         WHERE r.tenant_id = $1 AND r.id = $2 FOR UPDATE OF k",
+    )
+    .bind(tenant)
+    .bind(&id)
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(key) = key else { return Ok(AbortOutcome::NotFound) };
+    let state: Option<String> = sqlx::query_scalar("SELECT state FROM runs WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant)
+        .bind(&id)
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let Some(state) = state.as_deref().map(RunState::parse) else { return Ok(AbortOutcome::NotFound) };
+    if !matches!(state, RunState::Queued | RunState::Running) {
+        return Ok(AbortOutcome::AlreadyEnded(state));
+    }
+    sqlx::query(
+        "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL,
+           owner_incarnation = NULL, updated_at = $4
+         WHERE tenant_id = $1 AND session_key = $2 AND active_run = $3",
+    )
+    .bind(tenant)
+    .bind(&key)
+    .bind(&id)
+    .bind(now)
+    .execute(&mut *transaction)
+    .await?;
+    let error = ErrorBody::new(ErrorCode::Aborted, format!("ended by {principal}"));
+    sqlx::query(
+        "UPDATE runs SET state = 'aborted', error_json = $3, finished_at = $4
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant)
+    .bind(&id)
+    .bind(to_json(&error)?)
+    .bind(now)
+    .execute(&mut *transaction)
+    .await?;
+    interrupt_tools(transaction, tenant, run).await?;
+    let audit = Audit {
+        tenant: principal.tenant(),
+        actor: principal.actor(),
+        action: "agent.run.aborted",
+        resource_type: "run",
+        resource_id: &id,
+        metadata: json!({ "sessionKey": key, "code": error.code }),
+    };
+    record(transaction, &audit, now).await?;
+    Ok(AbortOutcome::Aborted)
+}
+
+/// What belongs to a session key, and goes before the key's own row does.
+const BELONGINGS: [&str; 6] = [
+    "DELETE FROM outbox WHERE tenant_id = $1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
+    "DELETE FROM inbox WHERE tenant_id = $1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
+    "DELETE FROM tool_runs WHERE tenant_id = $1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
+    "DELETE FROM entries WHERE tenant_id = $1 AND session_id IN
+       (SELECT id FROM sessions WHERE tenant_id = $1 AND session_key = $2)",
+    "DELETE FROM sessions WHERE tenant_id = $1 AND session_key = $2",
+    "DELETE FROM runs WHERE tenant_id = $1 AND session_key = $2",
+];
+
+pub(crate) async fn delete(
+    transaction: &mut PgConnection,
+    principal: &Principal,
+    session_key: &SessionKey,
+    now: i64,
+) -> TxResult<Vec<String>> {
+    let (tenant, key) = (session_key.scope.tenant.as_str(), session_key.to_string());
+    // Removing the row first takes its lock: no run can be accepted or claimed behind our back.
+    let removed = sqlx::query("DELETE FROM session_keys WHERE tenant_id = $1 AND session_key = $2")
+        .bind(tenant)
+        .bind(&key)
+        .execute(&mut *transaction)
+        .await?;
+    if removed.rows_affected() == 0 {
+        return Err(StoreError::NotFound(format!("session {}", session_key.label())).into());
+    }
+    // A state of a newer release may still be under way.
+    let busy = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM runs WHERE tenant_id = $1 AND session_key = $2
+           AND state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))",
+    )
+    .bind(tenant)
+    .bind(&key)
+    .fetch_one(&mut *transaction)
+    .await?;
+    if busy {
+        return Err(StoreError::SessionBusy.into());
+    }
+    let logs = sqlx::query(
+        "SELECT coalesce(alias, id) AS name FROM sessions
+         WHERE tenant_id = $1 AND session_key = $2 ORDER BY id",
+    )
+    .bind(tenant)
+    .bind(&key)
+    .fetch_all(&mut *transaction)
+    .await?;
+    let names =
+        logs.iter().map(|row| Ok(restore(column(row, "name")?))).collect::<TxResult<Vec<String>>>()?;
+    for sql in BELONGINGS {
+        sqlx::query(sql).bind(tenant).bind(&key).execute(&mut *transaction).await?;
+    }
+    let audit = Audit {
+        tenant: &session_key.scope.tenant,
+        actor: principal.actor(),
+        action: "session.delete",
+        resource_type: "session",
+        resource_id: &key,
+        metadata: json!({ "logs": names }),
+    };
+    record(transaction, &audit, now).await?;
+    Ok(names)
+}

@@ -1,0 +1,160 @@
+//! ACCEPT on Postgres.
+
+use sqlx::{PgConnection, Row as _};
+use tidegate_protocol::{Inbound, InboxId, RunId};
+use tidegate_storage::{Accept, Accepted, Admission, Idempotency, SessionChoice, StoreError};
+
+use crate::claim::{Candidate, grant};
+use crate::error::TxResult;
+use crate::rows::{column, parsed, to_json};
+use crate::text::store;
+
+pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> TxResult<Accepted> {
+    let tenant = accept.key.scope.tenant.as_str();
+    let run = accept.run.id;
+    if let Some(idempotency) = &accept.idempotency
+        && let Some(earlier) = remember(transaction, tenant, idempotency, run, accept.now).await?
+    {
+        return Ok(Accepted { run: earlier, admission: Admission::Replayed });
+    }
+    let key = accept.key.to_string();
+    let place = take_place(transaction, tenant, &key, accept.now).await?;
+    // A statement of its own: only now, with the session's row locked, are all runs before this one visible.
+    let waiting: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'",
+    )
+    .bind(tenant)
+    .bind(&key)
+    .fetch_one(&mut *transaction)
+    .await?;
+    let ahead = u32::try_from(waiting).unwrap_or(u32::MAX).saturating_add(u32::from(place.busy));
+    let claimant = accept.claim_for.filter(|_| ahead == 0);
+    insert_run(transaction, accept, &key, place.queue).await?;
+    if let Some((id, inbound)) = &accept.inbound {
+        insert_inbox(transaction, accept, *id, inbound).await?;
+    }
+    let admission = match claimant {
+        Some(owner) => {
+            let candidate = Candidate {
+                run,
+                attempt: 0,
+                fresh: accept.session == SessionChoice::Fresh,
+                new_session: accept.new_session.clone(),
+            };
+            Admission::Claimed(grant(transaction, &accept.key, &owner, candidate, accept.now).await?)
+        }
+        None => Admission::Queued { ahead },
+    };
+    Ok(Accepted { run, admission })
+}
+
+/// Keeps the key, or answers the run it already stands for. Whoever comes second with the same key waits here until
+/// the first one committed or gave up.
+async fn remember(
+    transaction: &mut PgConnection,
+    tenant: &str,
+    idempotency: &Idempotency,
+    run: RunId,
+    now: i64,
+) -> TxResult<Option<RunId>> {
+    let kept = sqlx::query(
+        "INSERT INTO idempotency (tenant_id, key_hash, fingerprint, run_id, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (tenant_id, key_hash) DO UPDATE SET
+           fingerprint = excluded.fingerprint, run_id = excluded.run_id, created_at = excluded.created_at,
+           expires_at = excluded.expires_at
+         WHERE idempotency.expires_at <= $5",
+    )
+    .bind(tenant)
+    .bind(&idempotency.key)
+    .bind(&idempotency.fingerprint)
+    .bind(run.to_string())
+    .bind(now)
+    .bind(idempotency.expires_at)
+    .execute(&mut *transaction)
+    .await?;
+    if kept.rows_affected() == 1 {
+        return Ok(None);
+    }
+    let row =
+        sqlx::query("SELECT fingerprint, run_id FROM idempotency WHERE tenant_id = $1 AND key_hash = $2")
+            .bind(tenant)
+            .bind(&idempotency.key)
+            .fetch_one(transaction)
+            .await?;
+    if column::<&str>(&row, "fingerprint")? == idempotency.fingerprint {
+        Ok(Some(parsed(&row, "run_id")?))
+    } else {
+        Err(StoreError::IdempotencyConflict.into())
+    }
+}
+
+struct Turn {
+    queue: i64,
+    busy: bool,
+}
+
+/// Makes the session's row if need be, locks it and takes the next place in its queue.
+async fn take_place(transaction: &mut PgConnection, tenant: &str, key: &str, now: i64) -> TxResult<Turn> {
+    let row = sqlx::query(
+        "INSERT INTO session_keys AS k (tenant_id, session_key, fence, next_queue, updated_at)
+         VALUES ($1, $2, 0, 2, $3)
+         ON CONFLICT (tenant_id, session_key) DO UPDATE SET next_queue = k.next_queue + 1, updated_at = $3
+         RETURNING k.next_queue - 1 AS queue, k.active_run IS NOT NULL AS busy",
+    )
+    .bind(tenant)
+    .bind(key)
+    .bind(now)
+    .fetch_one(transaction)
+    .await?;
+    Ok(Turn { queue: row.try_get("queue")?, busy: row.try_get("busy")? })
+}
+
+/// The run enters as queued; a claim in the same commit moves it on.
+async fn insert_run(transaction: &mut PgConnection, accept: &Accept, key: &str, queue: i64) -> TxResult<()> {
+    let run = &accept.run;
+    sqlx::query(
+        "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh,
+           state, queue, attempt, actor, spec_json, input_json, reply_json, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, 0, $9, $10, $11, $12, $13)",
+    )
+    .bind(accept.key.scope.tenant.as_str())
+    .bind(run.id.to_string())
+    .bind(run.client_key.as_deref().map(store))
+    .bind(key)
+    .bind(accept.new_session.id.to_string())
+    .bind(accept.new_session.alias.as_deref().map(store))
+    .bind(accept.session == SessionChoice::Fresh)
+    .bind(queue)
+    .bind(store(accept.principal.actor()))
+    .bind(to_json(&run.spec)?)
+    .bind(to_json(&run.input)?)
+    .bind(to_json(&run.reply)?)
+    .bind(accept.now)
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+async fn insert_inbox(
+    transaction: &mut PgConnection,
+    accept: &Accept,
+    id: InboxId,
+    inbound: &Inbound,
+) -> TxResult<()> {
+    sqlx::query(
+        "INSERT INTO inbox (tenant_id, id, run_id, channel, account_id, message_id, body_json, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(accept.key.scope.tenant.as_str())
+    .bind(id.to_string())
+    .bind(accept.run.id.to_string())
+    .bind(inbound.channel.as_str())
+    .bind(store(&inbound.account_id))
+    .bind(store(&inbound.message.id))
+    .bind(to_json(inbound)?)
+    .bind(accept.now)
+    .execute(transaction)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! FINISH on Postgres.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use sqlx::PgConnection;
+use tidegate_protocol::Origin;
+use tidegate_storage::{Ending, Finish, Finished, Lease, NewPart};
+
+use crate::append::{append, hold};
+use crate::audit::{Audit, record};
+use crate::error::TxResult;
+use crate::rows::{signed, to_json};
+use crate::text::store;
+
+pub(crate) async fn finish(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    finish: &Finish,
+) -> TxResult<Finished> {
+    hold(transaction, lease, finish.now).await?;
+    let head_seq = append(transaction, lease, &finish.entries, finish.now).await?;
+    end_run(transaction, lease, finish).await?;
+    if let Ending::Completed(origin) = &finish.ending {
+        make_current(transaction, lease, origin).await?;
+    }
+    release(transaction, lease, matches!(finish.ending, Ending::Completed(_))).await?;
+    put_parts(transaction, lease, &finish.parts, finish.now).await?;
+    let more = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued')",
+    )
+    .bind(lease.tenant().as_str())
+    .bind(lease.key.to_string())
+    .fetch_one(transaction)
+    .await?;
+    Ok(Finished { head_seq, more })
+}
+
+async fn end_run(transaction: &mut PgConnection, lease: &Lease, finish: &Finish) -> TxResult<()> {
+    let state = finish.ending.state();
+    let error = match &finish.ending {
+        Ending::Completed(_) => None,
+        Ending::Failed(error) | Ending::Aborted(error) => Some(error),
+    };
+    let usage = &finish.usage;
+    sqlx::query(
+        "UPDATE runs SET state = $3, error_json = $4, token_input = $5, token_output = $6,
+           token_cache_read = $7, token_cache_write = $8, cost = $9, finished_at = $10
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(lease.tenant().as_str())
+    .bind(lease.run.to_string())
+    .bind(state.as_str())
+    .bind(error.map(to_json).transpose()?)
+    .bind(signed(usage.input))
+    .bind(signed(usage.output))
+    .bind(signed(usage.cache_read))
+    .bind(signed(usage.cache_write))
+    .bind(signed(usage.cost.0))
+    .bind(finish.now)
+    .execute(&mut *transaction)
+    .await?;
+    let mut metadata = json!({
+        "sessionKey": lease.key.to_string(),
+        "sessionId": lease.session.to_string(),
+        "attempt": lease.attempt,
+    });
+    if let Some(error) = error {
+        metadata["code"] = error.code.as_str().into();
+    }
+    let audit = Audit {
+        tenant: lease.tenant(),
+        actor: finish.principal.actor(),
+        action: &format!("agent.run.{}", state.as_str()),
+        resource_type: "run",
+        resource_id: &lease.run.to_string(),
+        metadata,
+    };
+    record(transaction, &audit, finish.now).await
+}
+
+/// This run's log becomes the key's current one and remembers who answered; the one before is closed.
+async fn make_current(transaction: &mut PgConnection, lease: &Lease, origin: &Origin) -> TxResult<()> {
+    let (tenant, key, session) = (lease.tenant().as_str(), lease.key.to_string(), lease.session.to_string());
+    sqlx::query(
+        "UPDATE sessions SET state = 'closed'
+         WHERE tenant_id = $1 AND session_key = $2 AND state = 'current' AND id <> $3",
+    )
+    .bind(tenant)
+    .bind(key)
+    .bind(&session)
+    .execute(&mut *transaction)
+    .await?;
+    sqlx::query(
+        "UPDATE sessions SET state = 'current', route = $3, provider = $4, profile_id = $5
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant)
+    .bind(session)
+    .bind(store(&origin.route))
+    .bind(store(&origin.provider))
+    .bind(origin.profile_id.as_deref().map(store))
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+/// Frees the session; the key moves to this run's log only if the run completed.
+async fn release(transaction: &mut PgConnection, lease: &Lease, completed: bool) -> TxResult<()> {
+    sqlx::query(
+        "UPDATE session_keys SET active_run = NULL, owner_instance = NULL, owner_incarnation = NULL,
+           session_id = coalesce($3, session_id)
+         WHERE tenant_id = $1 AND session_key = $2",
+    )
+    .bind(lease.tenant().as_str())
+    .bind(lease.key.to_string())
+    .bind(completed.then(|| lease.session.to_string()))
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+/// Stores the reply's parts. Two sessions may answer into one lane: its lock makes the order of numbers the order of
+/// commits, so that nobody overtakes a part that is not visible yet.
+async fn put_parts(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    parts: &[NewPart],
+    now: i64,
+) -> TxResult<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let tenant = lease.tenant().as_str();
+    // In one order for everybody: two replies that share two lanes cannot wait for each other.
+    for lane in parts.iter().map(|part| store(&part.lane)).collect::<BTreeSet<_>>() {
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock(hashtextextended(format('%s %s %s', current_schema(), $1, $2), 0))",
+        )
+        .bind(tenant)
+        .bind(lane)
+        .execute(&mut *transaction)
+        .await?;
+    }
+    sqlx::query(
+        "INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, state, attempt, retry_at, created_at,
+           updated_at)
+         SELECT $1, part.id, $2, part.place, part.lane, part.body, 'pending', 0, 0, $3, $3
+         FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS part (id, lane, body, place)
+         ORDER BY part.place",
+    )
+    .bind(tenant)
+    .bind(lease.run.to_string())
+    .bind(now)
+    .bind(parts.iter().map(|part| part.id.to_string()).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| store(&part.lane).into_owned()).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| store(&part.body).into_owned()).collect::<Vec<_>>())
+    .execute(transaction)
+    .await?;
+    Ok(())
+}

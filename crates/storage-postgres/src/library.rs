@@ -1,0 +1,319 @@
+//! Reading for people and programs. A reader may meet the data of an older release: what that one did not have yet
+//! reads as empty.
+//!
+//! Queries name their columns: Postgres refuses to run a prepared `SELECT *` again once a newer release, starting
+//! beside this one, has added a column.
+
+use async_trait::async_trait;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, PgConnection};
+use tidegate_protocol::{
+    AgentId, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
+};
+use tidegate_storage::{
+    AuditRow, Library, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow, SessionFilter,
+    SessionRow, StoreStatus, ToolRunRow,
+};
+
+use crate::error::TxResult;
+use crate::journal::{entry, entry_columns};
+use crate::migrate::stored_version;
+use crate::open::PostgresStore;
+use crate::rows::{
+    collect, column, error_or_none, json, json_or_none, parsed, parsed_or_none, text, text_or_none, unsigned,
+};
+use crate::text::store;
+use crate::transaction::Open;
+
+/// The schema that brought the outbox.
+const DELIVERY: u32 = 2;
+
+macro_rules! session_columns {
+    () => {
+        "s.session_key, s.id, s.alias, s.head_seq, s.route, s.provider, s.profile_id, s.created_at, s.updated_at"
+    };
+}
+
+macro_rules! run_columns {
+    () => {
+        "id, client_key, session_key, session_id, state, attempt, actor, spec_json, input_json, reply_json, error_json,
+         token_input, token_output, token_cache_read, token_cache_write, cost, first_seq, last_seq, created_at,
+         started_at, finished_at"
+    };
+}
+
+#[async_trait]
+impl Library for PostgresStore {
+    async fn sessions(&self, tenant: &TenantId, filter: SessionFilter) -> Result<Vec<SessionRow>> {
+        let agent = filter.agent.as_ref().map(AgentId::as_str);
+        let rows = self.rows(tenant, || {
+            sqlx::query(concat!(
+                "SELECT ",
+                session_columns!(),
+                ", true AS is_current FROM session_keys k
+                 JOIN sessions s ON s.tenant_id = k.tenant_id AND s.id = k.session_id
+                 WHERE k.tenant_id = $1 AND ($2::text IS NULL OR s.agent_id = $2)
+                 ORDER BY s.updated_at DESC, s.id DESC LIMIT $3"
+            ))
+            .bind(tenant.as_str())
+            .bind(agent)
+            .bind(i64::from(filter.limit))
+        });
+        collect(&rows.await?, session)
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>> {
+        let tenant = &key.scope.tenant;
+        let rows = self.rows(tenant, || {
+            sqlx::query(concat!(
+                "SELECT ",
+                session_columns!(),
+                ", true AS is_current FROM session_keys k
+                 JOIN sessions s ON s.tenant_id = k.tenant_id AND s.id = k.session_id
+                 WHERE k.tenant_id = $1 AND k.session_key = $2"
+            ))
+            .bind(tenant.as_str())
+            .bind(key.to_string())
+        });
+        rows.await?.first().map(session).transpose()
+    }
+
+    async fn session_by_name(&self, tenant: &TenantId, name: &str) -> Result<Option<SessionRow>> {
+        // The key says which log is current; the stored state is for people.
+        let rows = self.rows(tenant, || {
+            sqlx::query(concat!(
+                "SELECT ",
+                session_columns!(),
+                ", k.session_id IS NOT DISTINCT FROM s.id AS is_current FROM sessions s
+                 LEFT JOIN session_keys k ON k.tenant_id = s.tenant_id AND k.session_key = s.session_key
+                 WHERE s.tenant_id = $1 AND (s.id = $2 OR s.alias = $2)"
+            ))
+            .bind(tenant.as_str())
+            .bind(store(name))
+        });
+        rows.await?.first().map(session).transpose()
+    }
+
+    async fn entries(
+        &self,
+        tenant: &TenantId,
+        session: SessionId,
+        after_seq: i64,
+        limit: u32,
+    ) -> Result<Vec<Entry>> {
+        let rows = self.rows(tenant, || {
+            sqlx::query(concat!(
+                "SELECT ",
+                entry_columns!(),
+                " FROM entries WHERE tenant_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4"
+            ))
+            .bind(tenant.as_str())
+            .bind(session.to_string())
+            .bind(after_seq)
+            .bind(i64::from(limit))
+        });
+        collect(&rows.await?, entry)
+    }
+
+    async fn runs(&self, tenant: &TenantId, filter: RunFilter) -> Result<Vec<RunRow>> {
+        let rows = self.rows(tenant, || {
+            sqlx::query(concat!(
+                "SELECT ",
+                run_columns!(),
+                " FROM runs WHERE tenant_id = $1 AND ($2::text IS NULL OR state = $2)
+                   AND ($3::text IS NULL OR session_key = $3)
+                 ORDER BY created_at DESC, id DESC LIMIT $4"
+            ))
+            .bind(tenant.as_str())
+            .bind(filter.state.as_ref().map(|state| store(state.as_str())))
+            .bind(filter.session.as_ref().map(ToString::to_string))
+            .bind(i64::from(filter.limit))
+        });
+        collect(&rows.await?, run)
+    }
+
+    async fn run(&self, tenant: &TenantId, lookup: &RunLookup) -> Result<Option<RunRow>> {
+        let rows = self.rows(tenant, || match lookup {
+            RunLookup::Id(id) => {
+                sqlx::query(concat!("SELECT ", run_columns!(), " FROM runs WHERE tenant_id = $1 AND id = $2"))
+                    .bind(tenant.as_str())
+                    .bind(id.to_string())
+            }
+            RunLookup::ClientKey(key) => sqlx::query(concat!(
+                "SELECT ",
+                run_columns!(),
+                " FROM runs WHERE tenant_id = $1 AND client_key = $2 ORDER BY created_at DESC, id DESC LIMIT 1"
+            ))
+            .bind(tenant.as_str())
+            .bind(store(key)),
+        });
+        rows.await?.first().map(run).transpose()
+    }
+
+    async fn tool_runs(&self, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>> {
+        let rows = self.rows(tenant, || {
+            sqlx::query(
+                "SELECT id, call_id, tool_name, args_json, result_json, status, created_at FROM tool_runs
+                 WHERE tenant_id = $1 AND run_id = $2 ORDER BY step",
+            )
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+        });
+        collect(&rows.await?, tool_run)
+    }
+
+    async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>> {
+        if self.version() < DELIVERY {
+            return Ok(Vec::new());
+        }
+        let rows = self.rows(tenant, || {
+            sqlx::query(
+                "SELECT id, part, lane, body, state, attempt, remote_id, reason FROM outbox
+                 WHERE tenant_id = $1 AND run_id = $2 ORDER BY part",
+            )
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+        });
+        collect(&rows.await?, outbox_row)
+    }
+
+    async fn audit(&self, tenant: &TenantId, limit: u32) -> Result<Vec<AuditRow>> {
+        // The ids begin with the time they were made.
+        let rows = self.rows(tenant, || {
+            sqlx::query(
+                "SELECT id, actor, action, resource_type, resource_id, metadata_json, created_at FROM audit_logs
+                 WHERE tenant_id = $1 ORDER BY id DESC LIMIT $2",
+            )
+            .bind(tenant.as_str())
+            .bind(i64::from(limit))
+        });
+        collect(&rows.await?, audit_row)
+    }
+
+    async fn status(&self, tenant: &TenantId) -> Result<StoreStatus> {
+        self.read(tenant, |Open { transaction, .. }| Box::pin(self.count(transaction, tenant))).await
+    }
+}
+
+impl PostgresStore {
+    async fn count(&self, transaction: &mut PgConnection, tenant: &TenantId) -> TxResult<StoreStatus> {
+        let sessions = sqlx::query(
+            "SELECT count(*) AS n FROM session_keys WHERE tenant_id = $1 AND session_id IS NOT NULL",
+        )
+        .bind(tenant.as_str())
+        .fetch_one(&mut *transaction)
+        .await?;
+        let bytes = sqlx::query(
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS n FROM pg_class c
+             WHERE c.relkind = 'r' AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)",
+        )
+        .bind(self.schema())
+        .fetch_one(&mut *transaction)
+        .await?;
+        let outbox = match self.version() {
+            ..DELIVERY => Vec::new(),
+            DELIVERY.. => by_state(transaction, "outbox", tenant).await?,
+        };
+        Ok(StoreStatus {
+            backend: "postgres".to_owned(),
+            schema: stored_version(transaction, self.schema()).await?.map_or(0, |version| version.schema),
+            sessions: unsigned(&sessions, "n")?,
+            runs: by_state(transaction, "runs", tenant).await?,
+            outbox,
+            bytes: Some(unsigned(&bytes, "n")?),
+        })
+    }
+}
+
+async fn by_state(
+    transaction: &mut PgConnection,
+    table: &'static str,
+    tenant: &TenantId,
+) -> TxResult<Vec<(String, u64)>> {
+    let sql = format!(
+        "SELECT state, count(*) AS n FROM {table} WHERE tenant_id = $1 GROUP BY state ORDER BY state COLLATE \"C\""
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql)).bind(tenant.as_str()).fetch_all(transaction).await?;
+    Ok(collect(&rows, |row| Ok((column(row, "state")?, unsigned(row, "n")?)))?)
+}
+
+fn session(row: &PgRow) -> Result<SessionRow> {
+    Ok(SessionRow {
+        key: parsed(row, "session_key")?,
+        id: parsed(row, "id")?,
+        alias: text_or_none(row, "alias")?,
+        current: column(row, "is_current")?,
+        head_seq: column(row, "head_seq")?,
+        route: text_or_none(row, "route")?,
+        provider: text_or_none(row, "provider")?,
+        profile_id: text_or_none(row, "profile_id")?,
+        created_at: column(row, "created_at")?,
+        updated_at: column(row, "updated_at")?,
+    })
+}
+
+fn run(row: &PgRow) -> Result<RunRow> {
+    let first_seq: Option<i64> = column(row, "first_seq")?;
+    let last_seq: Option<i64> = column(row, "last_seq")?;
+    Ok(RunRow {
+        id: parsed(row, "id")?,
+        client_key: text_or_none(row, "client_key")?,
+        key: parsed(row, "session_key")?,
+        session: parsed_or_none(row, "session_id")?,
+        state: RunState::parse(column(row, "state")?),
+        attempt: unsigned(row, "attempt")?,
+        actor: text(row, "actor")?,
+        spec: json(row, "spec_json")?,
+        input: json(row, "input_json")?,
+        reply: json(row, "reply_json")?,
+        error: error_or_none(row, "error_json")?,
+        usage: Usage {
+            input: unsigned(row, "token_input")?,
+            output: unsigned(row, "token_output")?,
+            cache_read: unsigned(row, "token_cache_read")?,
+            cache_write: unsigned(row, "token_cache_write")?,
+            cost: Cost(unsigned(row, "cost")?),
+        },
+        entries: first_seq.zip(last_seq),
+        created_at: column(row, "created_at")?,
+        started_at: column(row, "started_at")?,
+        finished_at: column(row, "finished_at")?,
+    })
+}
+
+fn tool_run(row: &PgRow) -> Result<ToolRunRow> {
+    Ok(ToolRunRow {
+        id: parsed(row, "id")?,
+        call_id: text(row, "call_id")?,
+        tool_name: text(row, "tool_name")?,
+        args: json(row, "args_json")?,
+        result: json_or_none(row, "result_json")?,
+        state: ToolRunState::parse(column(row, "status")?),
+        created_at: column(row, "created_at")?,
+    })
+}
+
+fn outbox_row(row: &PgRow) -> Result<OutboxRow> {
+    Ok(OutboxRow {
+        id: parsed(row, "id")?,
+        part: unsigned(row, "part")?,
+        lane: text(row, "lane")?,
+        body: text(row, "body")?,
+        state: OutboxState::parse(column(row, "state")?),
+        attempt: unsigned(row, "attempt")?,
+        remote_id: text_or_none(row, "remote_id")?,
+        reason: text_or_none(row, "reason")?,
+    })
+}
+
+fn audit_row(row: &PgRow) -> Result<AuditRow> {
+    Ok(AuditRow {
+        id: parsed(row, "id")?,
+        actor: text(row, "actor")?,
+        action: column(row, "action")?,
+        resource_type: column(row, "resource_type")?,
+        resource_id: column(row, "resource_id")?,
+        metadata: json(row, "metadata_json")?,
+        created_at: column(row, "created_at")?,
+    })
+}

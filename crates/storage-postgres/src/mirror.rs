@@ -1,0 +1,60 @@
+//! How far the transcript files follow.
+
+use async_trait::async_trait;
+use tidegate_protocol::{SessionId, TenantId};
+use tidegate_storage::{Mirror, MirrorPosition, MirrorTask, Result};
+
+use crate::open::PostgresStore;
+use crate::rows::{collect, column, parsed, text_or_none};
+use crate::transaction::{Open, verb};
+
+#[async_trait]
+impl Mirror for PostgresStore {
+    async fn mirror_backlog(&self, tenant: &TenantId, limit: u32) -> Result<Vec<MirrorTask>> {
+        let rows = self.rows(tenant, || {
+            sqlx::query(
+                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes FROM sessions
+                 WHERE tenant_id = $1 AND head_seq > mirrored_seq ORDER BY id LIMIT $2",
+            )
+            .bind(tenant.as_str())
+            .bind(i64::from(limit))
+        });
+        collect(&rows.await?, |row| {
+            Ok(MirrorTask {
+                session: parsed(row, "id")?,
+                alias: text_or_none(row, "alias")?,
+                agent: parsed(row, "agent_id")?,
+                created_at: column(row, "created_at")?,
+                position: MirrorPosition {
+                    seq: column(row, "mirrored_seq")?,
+                    bytes: column(row, "mirrored_bytes")?,
+                },
+            })
+        })
+    }
+
+    async fn note_mirrored(
+        &self,
+        tenant: &TenantId,
+        session: SessionId,
+        position: MirrorPosition,
+    ) -> Result<()> {
+        self.write(tenant, verb!("note_mirrored"), |Open { transaction, .. }| {
+            Box::pin(async move {
+                // Two notes may cross; the file only grows.
+                sqlx::query(
+                    "UPDATE sessions SET mirrored_seq = $3, mirrored_bytes = $4
+                 WHERE tenant_id = $1 AND id = $2 AND mirrored_seq <= $3",
+                )
+                .bind(tenant.as_str())
+                .bind(session.to_string())
+                .bind(position.seq)
+                .bind(position.bytes)
+                .execute(transaction)
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+}

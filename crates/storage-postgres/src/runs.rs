@@ -1,0 +1,60 @@
+//! The engine's verbs, each one write.
+
+use async_trait::async_trait;
+use tidegate_protocol::{RunId, SessionKey};
+use tidegate_storage::{
+    AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
+    StoreError,
+};
+
+use crate::open::PostgresStore;
+use crate::transaction::{Open, verb};
+use crate::{abort, accept, claim, finish};
+
+#[async_trait]
+impl Runs for PostgresStore {
+    async fn accept(&self, accept: Accept) -> Result<Accepted> {
+        own_tenant(&accept.principal, &accept.key)?;
+        self.write(&accept.key.scope.tenant, verb!("accept"), |Open { transaction, .. }| {
+            Box::pin(accept::accept(transaction, &accept))
+        })
+        .await
+    }
+
+    async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim> {
+        self.write(&key.scope.tenant, verb!("claim"), |Open { transaction, .. }| {
+            Box::pin(claim::claim(transaction, key, owner, ttl_ms, now))
+        })
+        .await
+    }
+
+    async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
+        self.write(lease.tenant(), verb!("finish"), |Open { transaction, .. }| {
+            Box::pin(finish::finish(transaction, lease, &finish))
+        })
+        .await
+    }
+
+    async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
+        self.write(principal.tenant(), verb!("abort"), |Open { transaction, .. }| {
+            Box::pin(abort::abort(transaction, principal, run, now))
+        })
+        .await
+    }
+
+    async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {
+        own_tenant(principal, key)?;
+        self.write(&key.scope.tenant, verb!("delete_session"), |Open { transaction, .. }| {
+            Box::pin(abort::delete(transaction, principal, key, now))
+        })
+        .await
+    }
+}
+
+/// Whoever belongs to another tenant does not even learn whether the session exists.
+fn own_tenant(principal: &Principal, key: &SessionKey) -> Result<()> {
+    if principal.tenant() == &key.scope.tenant {
+        return Ok(());
+    }
+    Err(StoreError::NotFound(format!("session {}", key.label())))
+}

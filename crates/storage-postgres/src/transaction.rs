@@ -1,0 +1,205 @@
+//! The one way to a statement: a transaction that says which tenant it works for before anything else.
+//!
+//! Owns the deadlines, the repetition after a collision and the fault points around COMMIT. No other module begins a
+//! transaction on the pool.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{Connection as _, PgConnection, Postgres};
+use tidegate_protocol::TenantId;
+use tidegate_runtime::fault;
+use tidegate_storage::{Result, StoreError};
+use tokio::time::timeout;
+
+use crate::error::{TxError, TxResult};
+use crate::open::{Mode, PostgresStore};
+
+/// How often a transaction that collided with another one is tried.
+const TRIES: u32 = 6;
+/// Above the server's own statement timeout: only a silent network gets here.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A verb's fault points.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verb {
+    pub(crate) before_commit: &'static str,
+    pub(crate) after_commit: &'static str,
+}
+
+macro_rules! verb {
+    ($name:literal) => {
+        $crate::transaction::Verb {
+            before_commit: concat!("storage.", $name, ".before_commit"),
+            after_commit: concat!("storage.", $name, ".after_commit"),
+        }
+    };
+}
+pub(crate) use verb;
+
+/// A transaction, lent to a verb's statements. `'v` is what those statements may borrow from the verb's caller.
+pub(crate) struct Open<'c, 'v: 'c> {
+    pub(crate) transaction: &'c mut PgConnection,
+    borrows: PhantomData<&'v ()>,
+}
+
+/// A verb's statements under way.
+pub(crate) type Steps<'c, T> = Pin<Box<dyn Future<Output = TxResult<T>> + Send + 'c>>;
+
+/// Whose rows a transaction may touch.
+#[derive(Debug, Clone, Copy)]
+enum Reach<'a> {
+    Tenant(&'a TenantId),
+    /// Tables without tenants (`instances`) and the definer functions that answer ids; a tenant table is an error here.
+    Instances,
+}
+
+impl PostgresStore {
+    /// Writes for one tenant. `body` may run more than once; it must do nothing but statements.
+    pub(crate) async fn write<'v, T: Send>(
+        &self,
+        tenant: &TenantId,
+        verb: Verb,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        self.may_write()?;
+        self.transact(Reach::Tenant(tenant), Some(verb), body).await
+    }
+
+    /// Reads for one tenant.
+    pub(crate) async fn read<'v, T: Send>(
+        &self,
+        tenant: &TenantId,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        self.transact(Reach::Tenant(tenant), None, body).await
+    }
+
+    /// Reads the rows of one query for one tenant.
+    pub(crate) async fn rows<'q>(
+        &self,
+        tenant: &TenantId,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Sync,
+    ) -> Result<Vec<PgRow>> {
+        let query = &query;
+        self.read(tenant, |Open { transaction, .. }| {
+            let query = query();
+            Box::pin(async move { Ok(query.fetch_all(transaction).await?) })
+        })
+        .await
+    }
+
+    /// Writes what belongs to no tenant.
+    pub(crate) async fn write_instances<'v, T: Send>(
+        &self,
+        verb: Verb,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        self.may_write()?;
+        self.transact(Reach::Instances, Some(verb), body).await
+    }
+
+    /// Asks the definer functions.
+    pub(crate) async fn read_across<'v, T: Send>(
+        &self,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        self.transact(Reach::Instances, None, body).await
+    }
+
+    fn may_write(&self) -> Result<()> {
+        match self.mode() {
+            Mode::ReadWrite => Ok(()),
+            Mode::ReadOnly => Err(StoreError::ReadOnly("the store was opened for reading".to_owned())),
+        }
+    }
+
+    async fn transact<'v, T: Send>(
+        &self,
+        reach: Reach<'_>,
+        verb: Option<Verb>,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match self.try_once(reach, verb, &body).await {
+                Ok(value) => return Ok(value),
+                Err(error) if tried < TRIES && error.is_collision() => {
+                    tracing::debug!(tried, ?error, "transaction collided with another one; trying again");
+                    tokio::time::sleep(pause_before(tried + 1)).await;
+                }
+                Err(error) => return Err(error.into_store(self.address())),
+            }
+        }
+    }
+
+    async fn try_once<'v, T: Send>(
+        &self,
+        reach: Reach<'_>,
+        verb: Option<Verb>,
+        body: &(impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync),
+    ) -> TxResult<T> {
+        let mut connection = self.pool().acquire().await?;
+        let statements = async {
+            let mut transaction = connection.begin().await?;
+            if let Reach::Tenant(tenant) = reach {
+                work_for(&mut transaction, tenant).await?;
+            }
+            let value = body(Open { transaction: &mut transaction, borrows: PhantomData }).await?;
+            Ok::<_, TxError>((transaction, value))
+        };
+        let Ok(done) = timeout(ANSWER_WITHIN, statements).await else {
+            // Whatever it still answers belongs to a transaction that nobody follows any more.
+            connection.close_on_drop();
+            return Err(TxError::NoAnswer);
+        };
+        let (transaction, value) = done?;
+        if let Some(verb) = verb {
+            fault::pause(verb.before_commit).await;
+        }
+        let Ok(committed) = timeout(ANSWER_WITHIN, transaction.commit()).await else {
+            connection.close_on_drop();
+            return Err(TxError::NoAnswer);
+        };
+        committed?;
+        if let Some(verb) = verb {
+            fault::pause(verb.after_commit).await;
+        }
+        Ok(value)
+    }
+}
+
+/// Everything that follows in this transaction sees and writes this tenant's rows only.
+async fn work_for(transaction: &mut PgConnection, tenant: &TenantId) -> TxResult<()> {
+    sqlx::query("SELECT set_config('tidegate.tenant', $1, true)")
+        .bind(tenant.as_str())
+        .execute(transaction)
+        .await?;
+    Ok(())
+}
+
+/// Longer with every try, and different for everybody who collided.
+fn pause_before(tried: u32) -> Duration {
+    let mut random = [0; 1];
+    // Without randomness the pause is merely even.
+    let _ = getrandom::fill(&mut random);
+    Duration::from_millis(u64::from(tried) * (2 + u64::from(random[0]) / 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collision_is_tried_again_soon_and_later_each_time() {
+        for tried in 2..=TRIES {
+            let pause = pause_before(tried);
+            assert!(pause >= Duration::from_millis(u64::from(tried) * 2));
+            assert!(pause <= Duration::from_millis(u64::from(tried) * 17));
+        }
+    }
+}

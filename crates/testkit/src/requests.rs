@@ -1,0 +1,260 @@
+//! Requests with sensible defaults. The same tenant and seed give the same ids, times and texts, in every process:
+//! a test can therefore say beforehand what a killed process must have stored.
+
+use std::fmt::Debug;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use serde_json::json;
+use tidegate_policy::Principal;
+use tidegate_protocol::{
+    Block, Cost, EntryBody, ErrorBody, ErrorCode, Id, Inbound, InboundMessage, InboxId, Limits, Message,
+    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, RunSpec, Scope, SessionKey, StopReason,
+    TenantId, ToolRunState, Usage,
+};
+use tidegate_storage::{
+    Accept, Ending, Finish, Idempotency, Intent, NewEntry, NewPart, NewRun, NewSession, NewToolRun,
+    SessionChoice, ToolOutcome,
+};
+
+/// When every sequence of requests begins: 2026-02-23T17:07:31Z.
+pub const EPOCH: i64 = 1_771_866_451_000;
+
+/// Builds requests of one tenant. Each one gets ids of its own and a time one second after the last.
+#[derive(Debug)]
+pub struct Requests {
+    tenant: TenantId,
+    seed: u64,
+    drawn: AtomicU64,
+    now: AtomicI64,
+}
+
+/// Reads a name, key or id that the test wrote itself.
+pub fn parse<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().expect("a name in a test is valid")
+}
+
+impl Requests {
+    pub fn new(tenant: &str, seed: u64) -> Self {
+        Self { tenant: parse(tenant), seed, drawn: AtomicU64::new(0), now: AtomicI64::new(EPOCH) }
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub fn principal(&self) -> Principal {
+        Principal::local_owner(self.tenant.clone())
+    }
+
+    /// The next number of the sequence (SplitMix64).
+    pub fn draw(&self) -> u64 {
+        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut mixed = self.seed.wrapping_add(drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn id<T: Id>(&self) -> T {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&self.draw().to_be_bytes());
+        let unix_ms = u64::try_from(self.now.load(Ordering::Relaxed)).unwrap_or(0);
+        T::from_parts(unix_ms, random)
+    }
+
+    /// The time of the next request.
+    pub fn now(&self) -> i64 {
+        self.now.fetch_add(1_000, Ordering::Relaxed) + 1_000
+    }
+
+    /// Moves the clock, back too.
+    pub fn set_now(&self, now: i64) {
+        self.now.store(now, Ordering::Relaxed);
+    }
+
+    pub fn scope(&self) -> Scope {
+        Scope { tenant: self.tenant.clone(), workspace: parse("default"), agent: parse("main") }
+    }
+
+    pub fn key(&self, name: &str) -> SessionKey {
+        SessionKey::named(self.scope(), name)
+    }
+
+    /// A request whose caller waits for the answer; not claimed, not fresh, without an idempotency key.
+    pub fn accept(&self, key: &SessionKey) -> Accept {
+        let now = self.now();
+        Accept {
+            principal: self.principal(),
+            key: key.clone(),
+            run: NewRun {
+                id: self.id(),
+                client_key: None,
+                spec: spec(),
+                input: Message::user(format!("question {}", self.draw()), now),
+                reply: ReplyTarget::Caller,
+            },
+            session: SessionChoice::Current,
+            new_session: NewSession { id: self.id(), alias: None },
+            inbound: None,
+            idempotency: None,
+            claim_for: None,
+            now,
+        }
+    }
+
+    /// A request that came from a network and is answered there.
+    pub fn accept_from_channel(&self, key: &SessionKey) -> Accept {
+        let mut accept = self.accept(key);
+        accept.run.reply = channel_reply();
+        accept.inbound = Some(self.inbound("hello"));
+        accept
+    }
+
+    pub fn inbound(&self, text: &str) -> (InboxId, Inbound) {
+        let inbound = Inbound {
+            tenant_id: self.tenant.clone(),
+            workspace_id: parse("default"),
+            channel: parse("slack"),
+            account_id: "T1".to_owned(),
+            peer: Peer { kind: PeerKind::Dm, id: "U1".to_owned() },
+            thread_id: None,
+            message: InboundMessage {
+                id: format!("m{}", self.draw()),
+                text: text.to_owned(),
+                attachments: Vec::new(),
+            },
+            timestamp: EPOCH,
+        };
+        (self.id(), inbound)
+    }
+
+    /// A caller's key that lives for an hour.
+    pub fn idempotency(&self, key: &str, request: &str) -> Idempotency {
+        Idempotency::new(key, request.as_bytes(), self.now.load(Ordering::Relaxed) + 3_600_000)
+    }
+
+    pub fn user(&self, text: &str) -> NewEntry {
+        NewEntry { id: self.id(), body: EntryBody::Message(Message::user(text, EPOCH)) }
+    }
+
+    pub fn assistant(&self, text: &str) -> NewEntry {
+        let message = Message::Assistant {
+            content: vec![Block::Text { text: text.to_owned() }],
+            origin: origin(),
+            usage: usage(),
+            stop_reason: StopReason::Stop,
+            error_message: None,
+            timestamp: EPOCH,
+        };
+        NewEntry { id: self.id(), body: EntryBody::Message(message) }
+    }
+
+    pub fn part(&self, lane: &str, body: &str) -> NewPart {
+        NewPart { id: self.id(), lane: lane.to_owned(), body: body.to_owned() }
+    }
+
+    /// A question and its answer, without outgoing parts.
+    pub fn completed(&self) -> Finish {
+        let entries = vec![self.user("question"), self.assistant("answer")];
+        Finish { entries, usage: usage(), ..self.ending(Ending::Completed(origin())) }
+    }
+
+    pub fn failed(&self) -> Finish {
+        self.ending(Ending::Failed(ErrorBody::new(ErrorCode::ModelUnavailable, "no model answers")))
+    }
+
+    /// An end that writes nothing to the log.
+    pub fn ending(&self, ending: Ending) -> Finish {
+        Finish {
+            ending,
+            entries: Vec::new(),
+            usage: Usage::default(),
+            parts: Vec::new(),
+            principal: self.principal(),
+            now: self.now(),
+        }
+    }
+
+    /// A tool call with the entries that lead to it.
+    pub fn intent(&self, entries: Vec<NewEntry>) -> Intent {
+        let number = self.draw();
+        Intent {
+            entries,
+            tool_run: NewToolRun {
+                id: self.id(),
+                call_id: format!("call-{number}"),
+                tool_name: "fs.read".to_owned(),
+                args: json!({"path": format!("notes/{number}.txt"), "lines": [1, 2.5, null, true], "deep": {"z": 1, "a": 2}}),
+            },
+            now: self.now(),
+        }
+    }
+
+    pub fn outcome(&self, intent: &Intent, state: ToolRunState, entries: Vec<NewEntry>) -> ToolOutcome {
+        ToolOutcome {
+            tool_run: intent.tool_run.id,
+            state,
+            result: json!({"text": format!("read {}", self.draw())}),
+            entries,
+            now: self.now(),
+        }
+    }
+}
+
+pub fn spec() -> RunSpec {
+    RunSpec {
+        config_revision: "r1".to_owned(),
+        models: vec![ModelRef { provider: "offline".to_owned(), model: "echo".to_owned() }],
+        limits: Limits { deadline_ms: 60_000, history: 12 },
+    }
+}
+
+pub fn origin() -> Origin {
+    Origin {
+        api: "offline".to_owned(),
+        provider: "offline".to_owned(),
+        model: "echo".to_owned(),
+        profile_id: Some("default".to_owned()),
+        route: "echo".to_owned(),
+        stage: "adapter.stub.echo".to_owned(),
+    }
+}
+
+pub fn usage() -> Usage {
+    Usage { input: 11, output: 7, cache_read: 5, cache_write: 3, cost: Cost(42) }
+}
+
+pub fn channel_reply() -> ReplyTarget {
+    ReplyTarget::Channel {
+        channel: parse("slack"),
+        account_id: "T1".to_owned(),
+        target: OutboundTarget { peer_id: "U1".to_owned(), thread_id: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_makes_the_same_requests() {
+        let (one, two) = (Requests::new("local", 7), Requests::new("local", 7));
+        for _ in 0..3 {
+            let key = one.key("work");
+            assert_eq!(format!("{:?}", one.accept(&key)), format!("{:?}", two.accept(&key)));
+            assert_eq!(format!("{:?}", one.completed()), format!("{:?}", two.completed()));
+        }
+        let other = Requests::new("local", 8);
+        assert_ne!(one.id::<InboxId>(), other.id::<InboxId>());
+    }
+
+    #[test]
+    fn no_two_requests_share_an_id_or_a_time() {
+        let make = Requests::new("local", 1);
+        let (one, two) = (make.accept(&make.key("work")), make.accept(&make.key("work")));
+        assert_ne!(one.run.id, two.run.id);
+        assert_ne!(one.new_session.id, two.new_session.id);
+        assert!(one.now < two.now);
+    }
+}

@@ -1,0 +1,254 @@
+//! Scripts: a small world, then one verb on it. The same script gives the same rows in every process, so a killed
+//! process can be compared with one that was not.
+
+use tidegate_protocol::{InstanceId, SendOutcome, SessionKey, ToolRunState};
+use tidegate_storage::{
+    Accept, Admission, Finish, Intent, Lease, MirrorPosition, NewSession, Owner, Result, Sending,
+    SessionChoice, Store, StoreError,
+};
+
+use crate::requests::Requests;
+
+/// A verb whose commit a test interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Accept,
+    Claim,
+    Intend,
+    Result,
+    Finish,
+    Abort,
+    DeleteSession,
+    ClaimSend,
+    SettleSend,
+    Enlist,
+    Heartbeat,
+    Recover,
+    NoteMirrored,
+    /// Opening a store that is empty: the verb of the migrator.
+    Migrate,
+}
+
+impl Verb {
+    pub const ALL: &'static [Verb] = &[
+        Verb::Accept,
+        Verb::Claim,
+        Verb::Intend,
+        Verb::Result,
+        Verb::Finish,
+        Verb::Abort,
+        Verb::DeleteSession,
+        Verb::ClaimSend,
+        Verb::SettleSend,
+        Verb::Enlist,
+        Verb::Heartbeat,
+        Verb::Recover,
+        Verb::NoteMirrored,
+        Verb::Migrate,
+    ];
+
+    /// The name in fault points: `storage.<verb>.before_commit`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Claim => "claim",
+            Self::Intend => "intend",
+            Self::Result => "result",
+            Self::Finish => "finish",
+            Self::Abort => "abort",
+            Self::DeleteSession => "delete_session",
+            Self::ClaimSend => "claim_send",
+            Self::SettleSend => "settle_send",
+            Self::Enlist => "enlist",
+            Self::Heartbeat => "heartbeat",
+            Self::Recover => "recover",
+            Self::NoteMirrored => "note_mirrored",
+            Self::Migrate => "migrate",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|verb| verb.as_str() == text)
+    }
+}
+
+/// What a verb answered, in words; whoever plays a script is told after each commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ack {
+    pub verb: Verb,
+    pub answer: String,
+}
+
+/// One verb in one tenant. Two tenants with the same seed hold the same rows, apart from the names of the tenant and
+/// of the instance that wrote them.
+#[derive(Debug)]
+pub struct Script {
+    pub verb: Verb,
+    pub seed: u64,
+    pub instance: InstanceId,
+    requests: Requests,
+}
+
+/// What stands before the verb: a conversation, a run with a tool under way, one waiting behind it, one waiting in an
+/// idle session, a session without open runs, and a part that is being sent.
+#[derive(Debug)]
+pub struct World {
+    pub owner: Owner,
+    pub under_way: Lease,
+    tool: Intent,
+    side: SessionKey,
+    ended: SessionKey,
+    mirrored: Lease,
+    sending: Sending,
+}
+
+impl Script {
+    pub fn new(tenant: &str, verb: Verb, seed: u64) -> Self {
+        // The tenant's name makes the instance: recovery looks at all tenants of one.
+        let salt =
+            tenant.bytes().fold(seed, |salt, byte| salt.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let instance = Requests::new(tenant, salt).id();
+        Self { verb, seed, instance, requests: Requests::new(tenant, seed) }
+    }
+
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Builds the world, telling `ack` about each commit.
+    pub async fn prepare(&self, store: &dyn Store, ack: &mut (dyn FnMut(Ack) + Send)) -> Result<World> {
+        let make = &self.requests;
+        let mut tell =
+            |verb: Verb, answer: &dyn std::fmt::Debug| ack(Ack { verb, answer: format!("{answer:?}") });
+        let (work, side, ended) = (make.key("work"), make.key("side"), make.key("ended"));
+
+        let owner = store.enlist(self.instance, make.now()).await?;
+        tell(Verb::Enlist, &owner);
+
+        let first = Accept {
+            claim_for: Some(owner),
+            idempotency: Some(make.idempotency("first", "first")),
+            new_session: NewSession { id: make.id(), alias: Some(format!("lc-{}", self.seed)) },
+            ..make.accept_from_channel(&work)
+        };
+        let mirrored = claimed(store, first, &mut tell).await?;
+        let tool = make.intent(vec![make.user("first"), make.assistant("let me look")]);
+        store.intend(&mirrored, tool.clone()).await?;
+        tell(Verb::Intend, &());
+        let outcome = make.outcome(&tool, ToolRunState::Succeeded, vec![make.user("result")]);
+        store.result(&mirrored, outcome, None).await?;
+        tell(Verb::Result, &());
+        let parts =
+            vec![make.part("slack:U1", "one"), make.part("slack:U1", "two"), make.part("slack:U2", "copy")];
+        let answer = store.finish(&mirrored, Finish { parts, ..make.completed() }).await?;
+        tell(Verb::Finish, &answer);
+
+        let second = Accept { claim_for: Some(owner), ..make.accept_from_channel(&work) };
+        let under_way = claimed(store, second, &mut tell).await?;
+        let tool = make.intent(vec![make.user("second")]);
+        store.intend(&under_way, tool.clone()).await?;
+        tell(Verb::Intend, &());
+        for waiting in [make.accept(&work), make.accept_from_channel(&side)] {
+            tell(Verb::Accept, &store.accept(waiting).await?);
+        }
+
+        let short =
+            claimed(store, Accept { claim_for: Some(owner), ..make.accept(&ended) }, &mut tell).await?;
+        let answer = store.finish(&short, make.completed()).await?;
+        tell(Verb::Finish, &answer);
+
+        let sending = store.claim_send(make.tenant(), &owner, make.now()).await?;
+        tell(Verb::ClaimSend, &sending);
+        let sending = sending.ok_or_else(|| StoreError::Internal("nothing to send".to_owned()))?;
+
+        let owner = if self.verb == Verb::Recover {
+            // What was claimed so far belongs to a dead incarnation now.
+            let owner = store.enlist(self.instance, make.now()).await?;
+            tell(Verb::Enlist, &owner);
+            owner
+        } else {
+            owner
+        };
+        Ok(World { owner, under_way, tool, side, ended, mirrored, sending })
+    }
+
+    /// Plays the verb on the world.
+    pub async fn perform(
+        &self,
+        store: &dyn Store,
+        world: &World,
+        ack: &mut (dyn FnMut(Ack) + Send),
+    ) -> Result<()> {
+        let make = &self.requests;
+        let World { owner, under_way: lease, .. } = world;
+        let odd = self.seed % 2 == 1;
+        let answer: Box<dyn std::fmt::Debug + Send> = match self.verb {
+            Verb::Accept => {
+                // Behind another run, or claimed in the same commit.
+                let key = if odd { world.side.clone() } else { make.key("new") };
+                let accept = Accept {
+                    claim_for: Some(*owner),
+                    session: SessionChoice::Fresh,
+                    idempotency: Some(make.idempotency("last", "last")),
+                    ..make.accept_from_channel(&key)
+                };
+                Box::new(store.accept(accept).await?)
+            }
+            Verb::Claim => Box::new(store.claim(&world.side, owner, 60_000, make.now()).await?),
+            Verb::Intend => {
+                let intent = make.intent(vec![make.assistant("once more"), make.assistant("and more")]);
+                Box::new(store.intend(lease, intent).await?)
+            }
+            Verb::Result => {
+                let state = if odd { ToolRunState::Succeeded } else { ToolRunState::Failed };
+                let outcome = make.outcome(&world.tool, state, vec![make.user("result")]);
+                let next = odd.then(|| make.intent(vec![make.assistant("next")]));
+                Box::new(store.result(lease, outcome, next).await?)
+            }
+            Verb::Finish => {
+                let ended = if odd { make.completed() } else { make.failed() };
+                let parts = vec![make.part("slack:U1", "three"), make.part("slack:U1", "four")];
+                Box::new(store.finish(lease, Finish { parts, ..ended }).await?)
+            }
+            Verb::Abort => Box::new(store.abort(&make.principal(), lease.run, make.now()).await?),
+            Verb::DeleteSession => {
+                Box::new(store.delete_session(&make.principal(), &world.ended, make.now()).await?)
+            }
+            Verb::ClaimSend => Box::new(store.claim_send(make.tenant(), owner, make.now()).await?),
+            Verb::SettleSend => {
+                let now = make.now();
+                let outcome = match self.seed % 4 {
+                    0 => SendOutcome::Sent { id: "remote-1".to_owned() },
+                    1 => SendOutcome::NotSent { retry_at: now + 5_000, reason: "slow down".to_owned() },
+                    2 => SendOutcome::Rejected { reason: "not allowed".to_owned() },
+                    _ => SendOutcome::Unknown { reason: "connection lost".to_owned() },
+                };
+                Box::new(store.settle_send(&world.sending, outcome, now).await?)
+            }
+            Verb::Enlist => Box::new(store.enlist(self.instance, make.now()).await?),
+            Verb::Heartbeat => Box::new(store.heartbeat(owner, make.now()).await?),
+            Verb::Recover => Box::new(store.recover(owner, make.now()).await?),
+            Verb::NoteMirrored => {
+                let position = MirrorPosition { seq: 2, bytes: 512 };
+                Box::new(store.note_mirrored(make.tenant(), world.mirrored.session, position).await?)
+            }
+            // Done by opening the store.
+            Verb::Migrate => Box::new(()),
+        };
+        ack(Ack { verb: self.verb, answer: format!("{answer:?}") });
+        Ok(())
+    }
+}
+
+async fn claimed(
+    store: &dyn Store,
+    accept: Accept,
+    tell: &mut (dyn FnMut(Verb, &dyn std::fmt::Debug) + Send),
+) -> Result<Lease> {
+    let accepted = store.accept(accept).await?;
+    tell(Verb::Accept, &accepted);
+    match accepted.admission {
+        Admission::Claimed(lease) => Ok(lease),
+        other => Err(StoreError::Internal(format!("the session was idle, and yet: {other:?}"))),
+    }
+}

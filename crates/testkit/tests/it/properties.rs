@@ -1,0 +1,464 @@
+//! Generated sequences of verbs by two owners over three sessions. Whatever the order, every answer is the one that
+//! the model gives, fences only go up, positions have no gap, and an end stays an end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tidegate_protocol::{RunState, SendOutcome, ToolRunState};
+use tidegate_storage::{
+    AbortOutcome, Accept, Accepted, Admission, Claim, Finish, Finished, Intent, OutboxState, Owner,
+    RunFilter, Sending, SessionChoice, StoreError,
+};
+use tidegate_testkit::requests::{Requests, channel_reply};
+use tidegate_testkit::snapshot::ALL;
+use tidegate_testkit::stores::{Backend, ScratchStore};
+
+use crate::model::{Model, Number, Part, Run};
+use crate::scene::HOUR;
+
+const SESSIONS: usize = 3;
+
+/// One step. Numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Accept { session: usize, owner: Option<usize>, channel: bool, fresh: bool, key: Option<u8> },
+    Claim { session: usize, owner: usize },
+    TakeOver { session: usize, owner: usize },
+    Intend { lease: usize },
+    Result { lease: usize, next: bool },
+    Finish { lease: usize, completed: bool, lines: usize, parts: usize },
+    Abort { run: usize },
+    Restart { owner: usize },
+    ClaimSend { owner: usize },
+    Settle { sending: usize, outcome: u8 },
+    Delete { session: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (session, owner, number) = (0..SESSIONS, 0..2_usize, 0..64_usize);
+    // Most steps are about what is under way: the last leases and sends come up more often than stale ones.
+    let recent = prop_oneof![3 => Just(usize::MAX), 1 => number.clone()];
+    prop_oneof![
+        6 => (session.clone(), proptest::option::weighted(0.6, owner.clone()), any::<bool>(), any::<bool>(),
+              proptest::option::weighted(0.2, 0..3_u8))
+            .prop_map(|(session, owner, channel, fresh, key)| Step::Accept { session, owner, channel, fresh, key }),
+        4 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::Claim { session, owner }),
+        1 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::TakeOver { session, owner }),
+        3 => recent.clone().prop_map(|lease| Step::Intend { lease }),
+        2 => (recent.clone(), any::<bool>()).prop_map(|(lease, next)| Step::Result { lease, next }),
+        5 => (recent.clone(), any::<bool>(), 0..3_usize, 0..3_usize)
+            .prop_map(|(lease, completed, lines, parts)| Step::Finish { lease, completed, lines, parts }),
+        2 => number.prop_map(|run| Step::Abort { run }),
+        1 => owner.clone().prop_map(|owner| Step::Restart { owner }),
+        2 => owner.prop_map(|owner| Step::ClaimSend { owner }),
+        2 => (recent, 0..4_u8).prop_map(|(sending, outcome)| Step::Settle { sending, outcome }),
+        1 => session.prop_map(|session| Step::Delete { session }),
+    ]
+}
+
+/// The last one for `usize::MAX`, else the number modulo what there is.
+fn pick(number: usize, count: usize) -> Option<usize> {
+    let last = count.checked_sub(1)?;
+    Some(if number == usize::MAX { last } else { number % count })
+}
+
+struct World<'a> {
+    store: &'a ScratchStore,
+    make: Requests,
+    model: Model,
+    owners: Vec<Owner>,
+    /// Tools without a result, with their lease.
+    open_tools: Vec<(Number, Intent)>,
+    sendings: Vec<Sending>,
+    /// What an idempotency key stands for: the session asked for, and the run.
+    keys: [Option<(usize, Number)>; 3],
+}
+
+impl World<'_> {
+    async fn play(&mut self, step: Step) {
+        match step {
+            Step::Accept { session, owner, channel, fresh, key } => {
+                self.accept(session, owner, channel, fresh, key).await;
+            }
+            Step::Claim { session, owner } => self.claim(session, owner).await,
+            Step::TakeOver { session, owner } => self.take_over(session, owner).await,
+            Step::Intend { lease } => self.intend(lease).await,
+            Step::Result { lease, next } => self.result(lease, next).await,
+            Step::Finish { lease, completed, lines, parts } => {
+                self.finish(lease, completed, lines, parts).await;
+            }
+            Step::Abort { run } => self.abort(run).await,
+            Step::Restart { owner } => self.restart(owner).await,
+            Step::ClaimSend { owner } => self.claim_send(owner).await,
+            Step::Settle { sending, outcome } => self.settle(sending, outcome).await,
+            Step::Delete { session } => self.delete(session).await,
+        }
+    }
+
+    async fn accept(
+        &mut self,
+        session: usize,
+        owner: Option<usize>,
+        channel: bool,
+        fresh: bool,
+        key: Option<u8>,
+    ) {
+        // What a key stands for after its session was deleted is nobody's promise.
+        let key = key
+            .map(usize::from)
+            .filter(|key| !self.keys[*key].is_some_and(|(_, run)| self.model.runs[run].deleted));
+        let mut accept = Accept {
+            claim_for: owner.map(|owner| self.owners[owner]),
+            session: if fresh { SessionChoice::Fresh } else { SessionChoice::Current },
+            idempotency: key
+                .map(|key| self.make.idempotency(&format!("key {key}"), &format!("to {session}"))),
+            ..self.make.accept(&self.model.sessions[session].key.clone())
+        };
+        if channel {
+            accept.run.reply = channel_reply();
+        }
+        let answer = self.store.accept(accept.clone()).await;
+        if let Some((asked, run)) = key.and_then(|key| self.keys[key]) {
+            let replayed = Accepted { run: self.model.runs[run].id, admission: Admission::Replayed };
+            let expected = if asked == session { Ok(replayed) } else { Err(StoreError::IdempotencyConflict) };
+            assert_eq!(answer, expected);
+            return;
+        }
+        let ahead = self.model.ahead(session);
+        let run = self.model.accept(Run {
+            id: accept.run.id,
+            session,
+            channel,
+            fresh,
+            new_session: accept.new_session.id,
+            state: RunState::Queued,
+            attempt: 0,
+            log: None,
+            span: None,
+            deleted: false,
+        });
+        if let Some(key) = key {
+            self.keys[key] = Some((session, run));
+        }
+        let answer = answer.unwrap();
+        assert_eq!(answer.run, accept.run.id);
+        match (answer.admission, owner) {
+            (Admission::Claimed(lease), Some(owner)) if ahead == 0 => self.model.grant(session, owner, lease),
+            (Admission::Queued { ahead: told }, owner) => {
+                assert_eq!(usize::try_from(told).unwrap(), ahead);
+                assert!(ahead > 0 || owner.is_none(), "an idle session is claimed when that is wanted");
+            }
+            (other, _) => panic!("{ahead} come before, and yet: {other:?}"),
+        }
+    }
+
+    async fn claim(&mut self, session: usize, owner: usize) {
+        let key = &self.model.sessions[session].key;
+        let answer = self.store.claim(key, &self.owners[owner], 24 * HOUR, self.make.now()).await.unwrap();
+        self.claimed(session, owner, answer);
+    }
+
+    async fn take_over(&mut self, session: usize, owner: usize) {
+        let holder = self.model.sessions[session].holder.map(|lease| self.model.granted[lease].owner);
+        if holder == Some(owner) {
+            return;
+        }
+        // Any database clock shows that this went by.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        let key = &self.model.sessions[session].key;
+        let answer = self.store.claim(key, &self.owners[owner], 0, self.make.now()).await.unwrap();
+        if let Some((run, _)) = self.model.settle(session) {
+            self.forget_tools(run);
+        }
+        self.claimed(session, owner, answer);
+    }
+
+    fn claimed(&mut self, session: usize, owner: usize, answer: Claim) {
+        let model = &self.model.sessions[session];
+        let holder = model.holder.map(|lease| self.model.granted[lease].lease.run);
+        match answer {
+            Claim::Granted(lease) if holder.is_none() => self.model.grant(session, owner, lease),
+            Claim::Busy { run } => assert_eq!(Some(run), holder),
+            Claim::Nothing => assert!(holder.is_none() && model.queue.is_empty(), "{model:?}"),
+            Claim::Granted(lease) => panic!("{lease:?} was granted while {model:?}"),
+        }
+    }
+
+    async fn intend(&mut self, lease: usize) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let intent = self.make.intent(vec![self.make.user("question")]);
+        let answer = self.store.intend(&self.model.granted[lease].lease, intent.clone()).await;
+        if self.model.holds(lease) {
+            answer.unwrap();
+            self.model.append(lease, &[intent.entries[0].id]);
+            self.open_tools.push((lease, intent));
+        } else {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+        }
+    }
+
+    async fn result(&mut self, lease: usize, next: bool) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let open = self.open_tools.iter().position(|(of, _)| *of == lease);
+        let holds = self.model.holds(lease);
+        let intent = match open {
+            Some(open) => self.open_tools[open].1.clone(),
+            None if holds => return,
+            None => self.make.intent(Vec::new()),
+        };
+        let outcome = self.make.outcome(&intent, ToolRunState::Succeeded, vec![self.make.user("result")]);
+        let next = next.then(|| self.make.intent(vec![self.make.assistant("next")]));
+        let answer = self.store.result(&self.model.granted[lease].lease, outcome.clone(), next.clone()).await;
+        if !holds {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+            return;
+        }
+        answer.unwrap();
+        self.open_tools.retain(|(_, open)| open.tool_run.id != intent.tool_run.id);
+        self.model.append(lease, &[outcome.entries[0].id]);
+        if let Some(next) = next {
+            self.model.append(lease, &[next.entries[0].id]);
+            self.open_tools.push((lease, next));
+        }
+    }
+
+    async fn finish(&mut self, lease: usize, completed: bool, lines: usize, parts: usize) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let (session, run) = (self.model.granted[lease].session, self.model.granted[lease].run);
+        let mut finish = if completed { self.make.completed() } else { self.make.failed() };
+        if !completed {
+            finish.entries = (0..lines).map(|_| self.make.user("question")).collect();
+        }
+        if self.model.runs[run].channel {
+            finish.parts =
+                (0..parts).map(|_| self.make.part(&format!("lane {}", session % 2), "part")).collect();
+        }
+        let answer = self.store.finish(&self.model.granted[lease].lease, finish.clone()).await;
+        if !self.model.holds(lease) {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+            return;
+        }
+        let entries: Vec<_> = finish.entries.iter().map(|entry| entry.id).collect();
+        let head_seq = self.model.append(lease, &entries);
+        self.model.finish(lease, finish.ending.state());
+        let more = !self.model.sessions[session].queue.is_empty();
+        assert_eq!(answer, Ok(Finished { head_seq, more }));
+        self.add_parts(run, finish);
+    }
+
+    fn add_parts(&mut self, run: Number, finish: Finish) {
+        self.model.parts.extend(finish.parts.into_iter().map(|part| Part {
+            id: part.id,
+            run,
+            lane: part.lane,
+            state: OutboxState::Pending,
+            attempt: 0,
+            owner: None,
+        }));
+    }
+
+    async fn abort(&mut self, run: usize) {
+        let Some(run) = pick(run, self.model.runs.len()) else { return };
+        let before = self.model.runs[run].clone();
+        let answer = self.store.abort(&self.make.principal(), before.id, self.make.now()).await.unwrap();
+        let expected = if before.deleted {
+            AbortOutcome::NotFound
+        } else if before.state.is_terminal() {
+            AbortOutcome::AlreadyEnded(before.state)
+        } else {
+            self.model.abort(run);
+            self.forget_tools(run);
+            AbortOutcome::Aborted
+        };
+        assert_eq!(answer, expected);
+    }
+
+    /// The owner's process dies and starts again.
+    async fn restart(&mut self, owner: usize) {
+        let before = self.owners[owner];
+        let after = self.store.enlist(before.instance, self.make.now()).await.unwrap();
+        assert_eq!(after, Owner { incarnation: before.incarnation + 1, ..before });
+        self.owners[owner] = after;
+        let recovered = self.store.recover(&after, self.make.now()).await.unwrap();
+        let mut expected = Vec::new();
+        for session in 0..SESSIONS {
+            let held = self.model.sessions[session].holder.map(|lease| self.model.granted[lease].owner);
+            if held == Some(owner)
+                && let Some((run, state)) = self.model.settle(session)
+            {
+                expected.push((self.model.runs[run].id, self.model.sessions[session].key.clone(), state));
+                self.forget_tools(run);
+            }
+        }
+        let mut settled: Vec<_> =
+            recovered.runs.into_iter().map(|run| (run.run, run.key, run.state)).collect();
+        settled.sort_by_key(|(run, ..)| *run);
+        expected.sort_by_key(|(run, ..)| *run);
+        assert_eq!(settled, expected);
+        let mut lost = Vec::new();
+        for part in 0..self.model.parts.len() {
+            if self.model.parts[part].owner == Some(owner) {
+                lost.push(self.model.parts[part].id);
+                self.model.lose(part, OutboxState::Unknown);
+            }
+        }
+        let mut unknown = recovered.unknown_sends;
+        unknown.sort_unstable();
+        lost.sort_unstable();
+        assert_eq!(unknown, lost);
+    }
+
+    async fn claim_send(&mut self, owner: usize) {
+        let answer =
+            self.store.claim_send(self.make.tenant(), &self.owners[owner], self.make.now()).await.unwrap();
+        let heads = self.model.heads();
+        let Some(sending) = answer else {
+            assert_eq!(heads, [], "nothing was handed out");
+            return;
+        };
+        assert!(heads.contains(&sending.id), "{sending:?} is not the head of an idle lane");
+        let part = self.model.parts.iter_mut().find(|part| part.id == sending.id).unwrap();
+        part.state = OutboxState::Sending;
+        part.attempt += 1;
+        part.owner = Some(owner);
+        assert_eq!((sending.attempt, sending.owner), (part.attempt, self.owners[owner]));
+        self.sendings.push(sending);
+    }
+
+    async fn settle(&mut self, sending: usize, outcome: u8) {
+        let Some(sending) = pick(sending, self.sendings.len()) else { return };
+        let sending = self.sendings[sending].clone();
+        let reason = "because".to_owned();
+        let outcome = match outcome {
+            0 => SendOutcome::Sent { id: "remote".to_owned() },
+            1 => SendOutcome::NotSent { retry_at: 0, reason },
+            2 => SendOutcome::Rejected { reason },
+            _ => SendOutcome::Unknown { reason },
+        };
+        let answer = self.store.settle_send(&sending, outcome.clone(), self.make.now()).await;
+        let valid = self.model.parts.iter().position(|part| {
+            let owner = part.owner.map(|owner| self.owners[owner]);
+            part.id == sending.id && owner == Some(sending.owner) && part.attempt == sending.attempt
+        });
+        let Some(part) = valid else {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+            return;
+        };
+        let state = OutboxState::after(&outcome);
+        assert_eq!(answer.as_ref(), Ok(&state));
+        if matches!(state, OutboxState::Dead | OutboxState::Unknown) {
+            self.model.lose(part, state);
+        } else {
+            self.model.parts[part].state = state;
+            self.model.parts[part].owner = None;
+        }
+    }
+
+    async fn delete(&mut self, session: usize) {
+        let model = &self.model.sessions[session];
+        let (exists, busy) = (model.exists, self.model.ahead(session) > 0);
+        let principal = self.make.principal();
+        match self.store.delete_session(&principal, &model.key, self.make.now()).await {
+            Ok(mut names) => {
+                assert!(exists && !busy, "{:?}", self.model.sessions[session]);
+                names.sort();
+                assert_eq!(names, self.model.delete(session));
+            }
+            Err(StoreError::SessionBusy) => assert!(exists && busy),
+            Err(StoreError::NotFound(_)) => assert!(!exists),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    /// Tools of a run that ended or was taken away have no open intent any more.
+    fn forget_tools(&mut self, run: Number) {
+        let granted = &self.model.granted;
+        self.open_tools.retain(|(lease, _)| granted[*lease].run != run);
+    }
+
+    /// Every read agrees with the model.
+    async fn check(&self) {
+        let (store, tenant) = (self.store, self.make.tenant());
+        let runs = store.runs(tenant, RunFilter { limit: ALL, ..RunFilter::default() }).await.unwrap();
+        let mut found: Vec<_> =
+            runs.into_iter().map(|run| (run.id, run.state, run.attempt, run.session, run.entries)).collect();
+        found.sort_by_key(|(run, ..)| *run);
+        let live = self.model.runs.iter().filter(|run| !run.deleted);
+        let mut expected: Vec<_> =
+            live.map(|run| (run.id, run.state.clone(), run.attempt, run.log, run.span)).collect();
+        expected.sort_by_key(|(run, ..)| *run);
+        assert_eq!(found, expected);
+    }
+
+    async fn check_whole(&self) {
+        let (store, tenant) = (self.store, self.make.tenant());
+        for session in &self.model.sessions {
+            let found = store.session(&session.key).await.unwrap();
+            assert_eq!(found.map(|row| (row.id, row.current)), session.current.map(|log| (log, true)));
+        }
+        for (log, lines) in &self.model.logs {
+            let found = store.entries(tenant, *log, 0, ALL).await.unwrap();
+            let found: Vec<_> =
+                found.iter().map(|line| (line.seq, line.id, line.parent_id, line.run_id)).collect();
+            let mut parent = None;
+            let line = |(seq, (id, run)): (i64, &(_, _))| (seq, *id, parent.replace(*id), *run);
+            assert_eq!(found, (1..).zip(lines).map(line).collect::<Vec<_>>());
+        }
+        for (number, run) in self.model.runs.iter().enumerate() {
+            let found = store.outbox_of(tenant, run.id).await.unwrap();
+            let found: Vec<_> = found.into_iter().map(|part| (part.id, part.state, part.attempt)).collect();
+            let parts = self.model.parts.iter().filter(|part| part.run == number);
+            assert_eq!(
+                found,
+                parts.map(|part| (part.id, part.state.clone(), part.attempt)).collect::<Vec<_>>()
+            );
+        }
+    }
+}
+
+fn sequences_agree_with_the_model(backend: Backend, cases: u32) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some(mut store) = ScratchStore::place(backend) else { return };
+    runtime.block_on(store.open());
+    let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
+    // Each case has a tenant and instances of its own.
+    let case = AtomicU64::new(1);
+    let outcome = TestRunner::new(config).run(&proptest::collection::vec(step(), 1..40), |steps| {
+        let number = case.fetch_add(1, Ordering::Relaxed);
+        let make = Requests::new(&format!("case-{number}"), number);
+        runtime.block_on(async {
+            let mut owners = Vec::new();
+            for _ in 0..2 {
+                owners.push(crate::scene::enlist(&store, &make).await);
+            }
+            let model = Model::new((0..SESSIONS).map(|session| make.key(&format!("s{session}"))));
+            let (open_tools, sendings, keys) = (Vec::new(), Vec::new(), [None; 3]);
+            let mut world = World { store: &store, make, model, owners, open_tools, sendings, keys };
+            for step in steps {
+                world.play(step).await;
+                world.check().await;
+            }
+            world.check_whole().await;
+        });
+        Ok(())
+    });
+    runtime.block_on(store.remove());
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
+
+mod sqlite {
+    #[test]
+    fn sequences_agree_with_the_model() {
+        super::sequences_agree_with_the_model(tidegate_testkit::stores::Backend::Sqlite, 64);
+    }
+}
+
+mod postgres {
+    #[test]
+    fn sequences_agree_with_the_model() {
+        super::sequences_agree_with_the_model(tidegate_testkit::stores::Backend::Postgres, 8);
+    }
+}
