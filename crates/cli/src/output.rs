@@ -82,9 +82,18 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Cells of a terminal: East Asian characters take two.
+/// Cells of a terminal: East Asian characters take two, our own styles none.
 fn width(text: &str) -> usize {
-    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
+    let mut cells = 0;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        if c == '\x1b' {
+            characters.by_ref().find(|c| *c == 'm');
+        } else {
+            cells += if is_wide(c) { 2 } else { 1 };
+        }
+    }
+    cells
 }
 
 fn is_wide(c: char) -> bool {
@@ -101,6 +110,13 @@ mod tests {
     fn columns_line_up_also_under_wide_characters() {
         let rows = [vec!["会话".to_owned(), "x".to_owned()], vec!["main".to_owned(), "y".to_owned()]];
         assert_eq!(table(&rows), "会话  x\nmain  y\n");
+    }
+
+    #[test]
+    fn a_styled_title_takes_no_more_room_than_a_plain_one() {
+        let styled = Output { terminal: true, colour: true };
+        let rows = [vec![styled.dim("run"), "x".to_owned()], vec!["lc-1".to_owned(), "y".to_owned()]];
+        assert_eq!(table(&rows), "\x1b[2mrun\x1b[0m   x\nlc-1  y\n");
     }
 
     #[test]
