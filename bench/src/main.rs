@@ -1,5 +1,7 @@
 //! Benchmarks: programs that print ratios as JSON. They are run by hand, in release builds, never as timed tests.
 
+#![allow(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]
+
 mod machine;
 mod stats;
 mod store;

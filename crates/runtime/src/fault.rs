@@ -86,14 +86,40 @@ mod armed {
     }
 }
 
+/// The name of a place. A release does not keep it: there the type is empty, and so the text is nowhere in the binary.
+#[derive(Debug, Clone, Copy)]
+pub struct Name {
+    #[cfg(debug_assertions)]
+    text: &'static str,
+}
+
+impl Name {
+    /// For a name that is kept before it is used.
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "the same signature in every build"))]
+    pub const fn new(text: &'static str) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            text,
+        }
+    }
+}
+
+impl From<&'static str> for Name {
+    #[inline]
+    fn from(text: &'static str) -> Self {
+        Self::new(text)
+    }
+}
+
 /// A place in synchronous code.
 #[inline]
-pub fn point(name: &'static str) {
+pub fn point(name: impl Into<Name>) {
+    let name = name.into();
     #[cfg(debug_assertions)]
-    match armed::hit(name) {
+    match armed::hit(name.text) {
         Some(armed::Action::Kill) => armed::kill(),
         #[expect(clippy::panic, reason = "the fault a test asked for")]
-        Some(armed::Action::Panic) => panic!("fault point {name}"),
+        Some(armed::Action::Panic) => panic!("fault point {}", name.text),
         Some(armed::Action::Hang) => loop {
             std::thread::park();
         },
@@ -105,13 +131,18 @@ pub fn point(name: &'static str) {
 
 /// A place in asynchronous code: `hang` waits there without blocking its thread.
 #[inline]
+pub fn pause(name: impl Into<Name>) -> impl Future<Output = ()> + Send {
+    // Turned into a `Name` before the future is made: a future keeps its arguments, and the text would stay with it.
+    paused_at(name.into())
+}
+
 #[cfg_attr(not(debug_assertions), expect(clippy::unused_async, reason = "the same signature in every build"))]
-pub async fn pause(name: &'static str) {
+async fn paused_at(name: Name) {
     #[cfg(debug_assertions)]
-    match armed::hit(name) {
+    match armed::hit(name.text) {
         Some(armed::Action::Kill) => armed::kill(),
         #[expect(clippy::panic, reason = "the fault a test asked for")]
-        Some(armed::Action::Panic) => panic!("fault point {name}"),
+        Some(armed::Action::Panic) => panic!("fault point {}", name.text),
         Some(armed::Action::Hang) => std::future::pending::<()>().await,
         Some(armed::Action::Full) | None => {}
     }
@@ -121,9 +152,10 @@ pub async fn pause(name: &'static str) {
 
 /// Whether the disk should say here that it is full.
 #[inline]
-pub fn disk_is_full(name: &'static str) -> bool {
+pub fn disk_is_full(name: impl Into<Name>) -> bool {
+    let name = name.into();
     #[cfg(debug_assertions)]
-    return armed::hit(name) == Some(armed::Action::Full);
+    return armed::hit(name.text) == Some(armed::Action::Full);
     #[cfg(not(debug_assertions))]
     {
         let _ = name;

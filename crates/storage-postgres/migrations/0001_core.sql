@@ -144,7 +144,9 @@ CREATE TABLE idempotency (
   PRIMARY KEY (tenant_id, key_hash)
 );
 
+-- Kept in the order of commits: a clock that jumps cannot reorder it.
 CREATE TABLE audit_logs (
+  ord BIGINT GENERATED ALWAYS AS IDENTITY,
   tenant_id TEXT COLLATE "C" NOT NULL CHECK (tenant_id <> ''),
   id TEXT COLLATE "C" NOT NULL,
   actor TEXT NOT NULL,
@@ -153,7 +155,7 @@ CREATE TABLE audit_logs (
   resource_id TEXT NOT NULL,
   metadata_json TEXT NOT NULL,
   created_at BIGINT NOT NULL,
-  PRIMARY KEY (tenant_id, id)
+  PRIMARY KEY (tenant_id, ord)
 );
 
 -- Every tenant table: rows of other tenants do not exist, for the owner neither.

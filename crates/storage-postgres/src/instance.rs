@@ -35,6 +35,7 @@ impl Instances for PostgresStore {
 
     /// One transaction a tenant: what was settled before a crash stays settled, and the next start finds the rest.
     async fn recover(&self, owner: &Owner, now: i64) -> Result<Recovered> {
+        self.may_write()?;
         let mut recovered = Recovered::default();
         let left =
             self.read_across(|Open { transaction, .. }| Box::pin(left_behind(transaction, owner))).await?;

@@ -182,7 +182,7 @@ impl Library for PostgresStore {
         let rows = self.rows(tenant, || {
             sqlx::query(
                 "SELECT id, actor, action, resource_type, resource_id, metadata_json, created_at FROM audit_logs
-                 WHERE tenant_id = $1 ORDER BY id DESC LIMIT $2",
+                 WHERE tenant_id = $1 ORDER BY ord DESC LIMIT $2",
             )
             .bind(tenant.as_str())
             .bind(i64::from(limit))

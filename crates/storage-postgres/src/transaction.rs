@@ -26,15 +26,15 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// A verb's fault points.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
-    pub(crate) before_commit: &'static str,
-    pub(crate) after_commit: &'static str,
+    pub(crate) before_commit: fault::Name,
+    pub(crate) after_commit: fault::Name,
 }
 
 macro_rules! verb {
     ($name:literal) => {
         $crate::transaction::Verb {
-            before_commit: concat!("storage.", $name, ".before_commit"),
-            after_commit: concat!("storage.", $name, ".after_commit"),
+            before_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".before_commit")),
+            after_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".after_commit")),
         }
     };
 }
@@ -110,7 +110,7 @@ impl PostgresStore {
         self.transact(Reach::Instances, None, body).await
     }
 
-    fn may_write(&self) -> Result<()> {
+    pub(crate) fn may_write(&self) -> Result<()> {
         match self.mode() {
             Mode::ReadWrite => Ok(()),
             Mode::ReadOnly => Err(StoreError::ReadOnly("the store was opened for reading".to_owned())),

@@ -119,7 +119,9 @@ CREATE TABLE idempotency (
   PRIMARY KEY (tenant_id, key_hash)
 ) WITHOUT ROWID;
 
+-- Kept in the order of commits: a clock that jumps cannot reorder it.
 CREATE TABLE audit_logs (
+  ord INTEGER PRIMARY KEY,
   tenant_id TEXT NOT NULL CHECK (tenant_id <> ''),
   id TEXT NOT NULL,
   actor TEXT NOT NULL,
@@ -127,6 +129,5 @@ CREATE TABLE audit_logs (
   resource_type TEXT NOT NULL,
   resource_id TEXT NOT NULL,
   metadata_json TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  PRIMARY KEY (tenant_id, id)
-) WITHOUT ROWID;
+  created_at INTEGER NOT NULL
+);

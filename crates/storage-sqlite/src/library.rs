@@ -155,7 +155,7 @@ impl Library for SqliteStore {
         self.read(move |connection| {
             collect(
                 connection,
-                "SELECT * FROM audit_logs WHERE tenant_id = ?1 ORDER BY id DESC LIMIT ?2",
+                "SELECT * FROM audit_logs WHERE tenant_id = ?1 ORDER BY ord DESC LIMIT ?2",
                 params![tenant.as_str(), limit],
                 audit_row,
             )

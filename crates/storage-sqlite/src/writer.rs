@@ -22,15 +22,15 @@ const QUEUE: usize = 1024;
 /// A verb's name and its fault points.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
-    pub(crate) before_commit: &'static str,
-    pub(crate) after_commit: &'static str,
+    pub(crate) before_commit: fault::Name,
+    pub(crate) after_commit: fault::Name,
 }
 
 macro_rules! verb {
     ($name:literal) => {
         $crate::writer::Verb {
-            before_commit: concat!("storage.", $name, ".before_commit"),
-            after_commit: concat!("storage.", $name, ".after_commit"),
+            before_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".before_commit")),
+            after_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".after_commit")),
         }
     };
 }

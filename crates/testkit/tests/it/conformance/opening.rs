@@ -78,22 +78,22 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
     let sent = SendOutcome::Sent { id: "remote".to_owned() };
     let position = MirrorPosition { seq: 1, bytes: 1 };
     let errors = [
-        reader_store.accept(make.accept(&key)).await.err(),
-        reader_store.claim(&key, &owner, HOUR, make.now()).await.err(),
-        reader_store.intend(&lease, make.intent(Vec::new())).await.err(),
-        reader_store.result(&lease, outcome, None).await.err(),
-        reader_store.finish(&lease, make.completed()).await.err(),
-        reader_store.abort(&make.principal(), lease.run, make.now()).await.err(),
-        reader_store.delete_session(&make.principal(), &key, make.now()).await.err(),
-        reader_store.claim_send(make.tenant(), &owner, make.now()).await.err(),
-        reader_store.settle_send(&sending, sent, make.now()).await.err(),
-        reader_store.enlist(owner.instance, make.now()).await.err(),
-        reader_store.heartbeat(&owner, make.now()).await.err(),
-        reader_store.recover(&owner, make.now()).await.err(),
-        reader_store.note_mirrored(make.tenant(), ended.session, position).await.err(),
+        ("accept", reader_store.accept(make.accept(&key)).await.err()),
+        ("claim", reader_store.claim(&key, &owner, HOUR, make.now()).await.err()),
+        ("intend", reader_store.intend(&lease, make.intent(Vec::new())).await.err()),
+        ("result", reader_store.result(&lease, outcome, None).await.err()),
+        ("finish", reader_store.finish(&lease, make.completed()).await.err()),
+        ("abort", reader_store.abort(&make.principal(), lease.run, make.now()).await.err()),
+        ("delete_session", reader_store.delete_session(&make.principal(), &key, make.now()).await.err()),
+        ("claim_send", reader_store.claim_send(make.tenant(), &owner, make.now()).await.err()),
+        ("settle_send", reader_store.settle_send(&sending, sent, make.now()).await.err()),
+        ("enlist", reader_store.enlist(owner.instance, make.now()).await.err()),
+        ("heartbeat", reader_store.heartbeat(&owner, make.now()).await.err()),
+        ("recover", reader_store.recover(&owner, make.now()).await.err()),
+        ("note_mirrored", reader_store.note_mirrored(make.tenant(), ended.session, position).await.err()),
     ];
-    for (verb, error) in errors.into_iter().enumerate() {
-        assert!(matches!(error, Some(StoreError::ReadOnly(_))), "verb {verb}: {error:?}");
+    for (verb, error) in errors {
+        assert!(matches!(error, Some(StoreError::ReadOnly(_))), "{verb}: {error:?}");
     }
     before.assert_same(&store.snapshot(make.tenant()).await);
     reader.close().await;

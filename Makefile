@@ -1,0 +1,43 @@
+# The commands of the repository. The work is in scripts/; this file only names it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test test-quick build soak bench-store generate lint fmt clean
+
+# Every target reaches cargo through this, so that it is found under an empty HOME too.
+CARGO := source scripts/environment.sh && cargo
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build the program, ask it something, and say what to do next
+	@scripts/run.sh
+
+test: ## Everything that must hold: format, lints, all tests on SQLite and Postgres
+	@scripts/with-postgres.sh scripts/test.sh all
+
+test-quick: ## The same without Postgres
+	@env -u TIDEGATE_TEST_POSTGRES scripts/test.sh quick
+
+build: ## The release binary at target/release/tidegate, its size and contents checked
+	@scripts/build.sh
+
+soak: ## The crash tests with 1,000 seeds each (TIDEGATE_SEEDS=n for another number)
+	@TIDEGATE_SEEDS=$${TIDEGATE_SEEDS:-1000} scripts/with-postgres.sh scripts/test.sh soak
+
+bench-store: ## Measure the store against the disk it stands on
+	@$(CARGO) run --locked --release --package tidegate-bench -- store
+
+generate: ## Write the generated files anew: schemas, types, reference pages
+	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-config --test it reference
+	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-guards --test it generated
+
+lint: ## Clippy on every target, warnings are errors
+	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+fmt: ## Format the sources
+	@$(CARGO) fmt --all
+
+clean: ## Remove what was built
+	@$(CARGO) clean

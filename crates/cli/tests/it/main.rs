@@ -1,0 +1,27 @@
+//! The command line from outside: real processes, temporary homes, real SQLite and Postgres. Nothing here knows more
+//! than a person at a shell could find out.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod ask;
+mod bad_input;
+mod busy;
+mod clock;
+mod config;
+mod contract;
+mod damage;
+mod disk;
+mod home;
+mod kill;
+mod language;
+mod log;
+mod postgres;
+mod privacy;
+mod process;
+mod runs;
+mod sessions;
+mod status;
+mod terminal;
+mod together;
+mod transcript;
+mod upgrade;
+mod wedged;
