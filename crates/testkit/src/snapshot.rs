@@ -97,7 +97,7 @@ pub async fn library(store: &dyn Store, tenant: &TenantId) -> LibraryView {
 }
 
 /// Columns that the backend fills from its own clock, counter or randomness.
-const OWN_COLUMNS: &[(&str, &str)] = &[("audit_logs", "id"), ("outbox", "ord")];
+const OWN_COLUMNS: &[(&str, &str)] = &[("audit_logs", "id"), ("audit_logs", "ord"), ("outbox", "ord")];
 
 /// Takes out what is the backend's own and brings the rows into one order.
 pub(crate) fn canonical(table: &str, mut rows: Vec<Map<String, Value>>) -> Vec<Value> {

@@ -18,8 +18,6 @@ fn without_a_file_every_key_has_its_default() {
     assert!(home.call(&["config", "revisions"]).ok().stdout.starts_with("No revisions yet."));
     let path = home.call(&["config", "path", "--json"]).json();
     assert_eq!(path, json!({ "path": home.root().join("config.json5"), "exists": false }));
-    home.call(&["config", "rollback", "1"]).run();
-    home.call(&["config", "unset", "gateway.port"]).run();
     assert!(!home.root().exists(), "looking makes no home");
 }
 

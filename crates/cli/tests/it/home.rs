@@ -38,7 +38,7 @@ struct Schema {
 impl Home {
     /// A home on SQLite. It does not exist yet: the first command makes it.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = scratch();
         fs::create_dir(folder.path().join("user")).expect("a folder can be made");
         let root = folder.path().join("home");
         Self { folder, root, schema: None }
@@ -144,6 +144,13 @@ impl Home {
         runs.reverse();
         runs
     }
+}
+
+/// A folder in memory where there is one: tests kill the program and never the machine, and a busy disk makes thousands
+/// of syncs slow.
+fn scratch() -> TempDir {
+    let memory = tempfile::tempdir_in("/dev/shm");
+    memory.or_else(|_| tempfile::tempdir()).expect("a temporary folder can be made")
 }
 
 impl Drop for Home {

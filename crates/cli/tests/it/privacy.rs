@@ -95,7 +95,6 @@ fn a_secret_in_a_wrong_file_is_not_printed_with_the_error() {
         format!("{{ models: {{ providers: {{ acme: {{ apiKey: '{SECRET}' \"oops\" }} }} }} }}"),
         format!("{{ apiKey: '{SECRET}' }}"),
         format!("{{ gateway: {{ token: '{SECRET}' }} }}"),
-        format!("{{ channels: {{ telegram: '{SECRET}' }} }}"),
         format!("{{ env: {{ vars: {{ KEY: ['{SECRET}'] }} }} }}"),
     ];
     for text in &wrong {
@@ -117,6 +116,22 @@ fn a_secret_in_a_wrong_file_is_not_printed_with_the_error() {
         home.write_config(text);
         let done = home.call(&["ask", "hi"]).run();
         assert!(!done.stderr.contains(SECRET), "{text}\n{done:?}");
+    }
+}
+
+#[test]
+fn a_secret_in_the_place_of_a_section_is_not_printed_with_the_error() {
+    for text in [
+        format!("{{ channels: {{ telegram: '{SECRET}' }} }}"),
+        format!("{{ models: {{ providers: {{ acme: '{SECRET}' }} }} }}"),
+        format!("{{ storage: 'postgres://me:{SECRET}@db.example/x' }}"),
+    ] {
+        let home = Home::new();
+        home.write_config(&text);
+        for words in [["ask", "hi"].as_slice(), &["config", "validate"], &["config", "validate", "--json"]] {
+            let done = home.call(words).run();
+            assert!(!done.stdout.contains(SECRET) && !done.stderr.contains(SECRET), "{text}\n{done:?}");
+        }
     }
 }
 

@@ -66,6 +66,11 @@ impl Question {
         Self { session, text: text.trim().to_owned(), fresh: false }
     }
 
+    /// The same question, told apart from its like by a number.
+    fn numbered(&self, number: usize) -> Self {
+        Self { text: format!("{} #{number}", self.text), ..self.clone() }
+    }
+
     pub(super) fn call(&self, home: &Home) -> Call {
         let mut words = vec!["ask", "--session", self.session];
         if self.fresh {
@@ -79,11 +84,17 @@ impl Question {
 #[derive(Debug)]
 pub(super) struct Story {
     pub(super) before: Vec<Question>,
-    /// One that dies before `last` does, and where.
+    death: Death,
+}
+
+/// An ask that dies, and what is around it.
+#[derive(Debug, Clone)]
+pub(super) struct Death {
+    /// One that dies first, and where.
     pub(super) interrupted: Option<(Question, &'static str)>,
     /// The one that is killed at every point in turn.
     pub(super) last: Question,
-    /// The one that comes after its death, in the same session.
+    /// The one that comes after, in the same session.
     pub(super) next: Question,
 }
 
@@ -111,6 +122,16 @@ impl Story {
             last.fresh = true;
         }
         let next = Question { session: last.session, text: "next".to_owned(), fresh: false };
-        Self { before, interrupted, last, next }
+        Self { before, death: Death { interrupted, last, next } }
+    }
+
+    /// The death, for the n-th time.
+    pub(super) fn death(&self, number: usize) -> Death {
+        let Death { interrupted, last, next } = &self.death;
+        Death {
+            interrupted: interrupted.as_ref().map(|(question, at)| (question.numbered(number), *at)),
+            last: last.numbered(number),
+            next: next.numbered(number),
+        }
     }
 }

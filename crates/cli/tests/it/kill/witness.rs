@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::SIGKILL;
-use super::story::{Question, Story};
+use super::story::{Death, Question, Story};
 use crate::home::Home;
 use crate::log::{Log, context_of};
 use crate::process::Done;
@@ -28,12 +28,16 @@ impl<'a> Witness<'a> {
         Self { home, asked: Vec::new() }
     }
 
-    /// Asks everything that comes before the last question.
+    /// Asks everything that comes before any death.
     pub(super) fn play(&mut self, story: &Story) {
         for question in &story.before {
             self.go_on(question);
         }
-        if let Some((question, death)) = &story.interrupted {
+    }
+
+    /// Lets the one die that is to die before the last.
+    pub(super) fn interrupt(&mut self, death: &Death) {
+        if let Some((question, death)) = &death.interrupted {
             let killed = question.call(self.home).env("TIDEGATE_FAULT", format!("{death}=kill")).run();
             assert_eq!(killed.signal, Some(SIGKILL), "{killed:?}");
             self.died(question);
@@ -56,7 +60,8 @@ impl<'a> Witness<'a> {
         self.asked.push(Asked { question: question.clone(), answer: None });
     }
 
-    /// Reading works beside a corpse too, and shows everything acknowledged.
+    /// Reading works beside a corpse too, and shows everything acknowledged: whoever opens SQLite's file first reads back
+    /// the newest commits.
     pub(super) fn look_before_recovery(&self) {
         let runs = self.home.runs();
         for asked in self.asked.iter().filter(|asked| asked.answer.is_some()) {
