@@ -1,20 +1,20 @@
 //! What every command knows: how it was called, in which language, and where the home is.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
 use tidegate_config::{ConfigFile, Env, Loaded, Origin};
-use tidegate_engine::Home;
+use tidegate_engine::{EngineError, Home};
 use tidegate_protocol::{ErrorCode, TenantId};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_runtime::{Clock as _, SystemClock, redact};
 
 use crate::arguments::Parsed;
 use crate::failure::{Failure, With as _};
-use crate::output::{Output, complain, print_json};
+use crate::output::{Output, complain, print_json, printable};
 use crate::{commands, texts};
 
 /// How long a command waits for the home's lock.
@@ -32,7 +32,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(program: &str) -> Self {
         let env = Env::of_this_process();
-        let name = std::path::Path::new(program).file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = Path::new(program).file_name().map(|name| name.to_string_lossy().into_owned());
         Self {
             program: name.filter(|name| !name.is_empty()).unwrap_or_else(|| "tidegate".to_owned()),
             language: Cell::new(Language::from_environment(|name| env.get(name).map(str::to_owned))),
@@ -47,32 +47,6 @@ impl App {
 
     pub(crate) fn fill(&self, text: Text, values: &[(&str, &dyn std::fmt::Display)]) -> String {
         text.fill(self.language.get(), values)
-    }
-
-    /// The home folder: `--home`, `TIDEGATE_HOME`, or one in the user's home, of its own for each `--instance`.
-    pub(crate) fn home(&self, parsed: &Parsed) -> Result<Home, Failure> {
-        let invalid = |value: &str| {
-            Failure::new(ErrorCode::InvalidValue, texts::INVALID_INSTANCE.with(&[("value", &value)]))
-        };
-        if let Some(home) = parsed.value("home") {
-            return absolute(home);
-        }
-        if let Some(instance) = parsed.value("instance") {
-            let name: TenantId = instance.parse().map_err(|_| invalid(instance))?;
-            return self.under_user_home(&format!(".tidegate-{name}"));
-        }
-        match self.env.get("TIDEGATE_HOME") {
-            Some(home) => absolute(home),
-            None => self.under_user_home(".tidegate"),
-        }
-    }
-
-    fn under_user_home(&self, folder: &str) -> Result<Home, Failure> {
-        let home = self
-            .env
-            .get("HOME")
-            .ok_or_else(|| Failure::new(ErrorCode::HomeUnusable, texts::NO_USER_HOME.with(&[])))?;
-        Ok(Home::at(PathBuf::from(home).join(folder)))
     }
 
     /// The configuration for a command that must run. A bad file is never silently replaced: the last good one comes
@@ -109,9 +83,11 @@ impl App {
             let error = json!({ "success": false, "error": { "code": failure.code, "message": message } });
             let _ = print_json(&error);
         }
-        complain(&format!("[{}] {message}", failure.code));
+        // Part of it may come from outside, and this may be a terminal.
+        complain(&printable(&format!("[{}] {message}", failure.code)));
         if let Some(hint) = &failure.hint {
-            complain(&redact(hint.in_language(self.language.get())).replace("{program}", &self.program));
+            let hint = redact(hint.in_language(self.language.get())).replace("{program}", &self.program);
+            complain(&printable(&hint));
         }
         if let Some(command) = failure.usage {
             complain(&commands::usage(self, command));
@@ -120,9 +96,45 @@ impl App {
     }
 }
 
-fn absolute(path: &str) -> Result<Home, Failure> {
-    let path = std::path::absolute(path)?;
-    Ok(Home::at(path))
+/// The home folder: `--home`, `TIDEGATE_HOME`, or one in the user's home, of its own for each `--instance`.
+pub(crate) fn home_of(parsed: &Parsed) -> Result<Home, Failure> {
+    let home = if let Some(home) = parsed.value("home") {
+        if home.is_empty() {
+            return Err(Failure::new(
+                ErrorCode::MissingValue,
+                texts::MISSING_VALUE.with(&[("name", &"home")]),
+            ));
+        }
+        PathBuf::from(home)
+    } else if let Some(instance) = parsed.value("instance") {
+        let name: TenantId = instance.parse().map_err(|_| {
+            Failure::new(ErrorCode::InvalidValue, texts::INVALID_INSTANCE.with(&[("value", &instance)]))
+        })?;
+        under_user_home(&format!(".tidegate-{name}"))?
+    } else {
+        // A path need not be UTF-8, so these are read as they are.
+        match std::env::var_os("TIDEGATE_HOME").filter(|home| !home.is_empty()) {
+            Some(home) => PathBuf::from(home),
+            None => under_user_home(".tidegate")?,
+        }
+    };
+    usable(&std::path::absolute(home)?)
+}
+
+fn under_user_home(folder: &str) -> Result<PathBuf, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let home = home.ok_or_else(|| Failure::new(ErrorCode::HomeUnusable, texts::NO_USER_HOME.with(&[])))?;
+    Ok(PathBuf::from(home).join(folder))
+}
+
+/// A home is a folder, or not there yet.
+fn usable(home: &Path) -> Result<Home, Failure> {
+    let cause = match std::fs::metadata(home) {
+        Ok(found) if !found.is_dir() => std::io::ErrorKind::NotADirectory.into(),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => error,
+        _ => return Ok(Home::at(home)),
+    };
+    Err(EngineError::HomeUnusable { path: home.to_owned(), cause }.into())
 }
 
 pub(crate) fn config_file(home: &Home) -> ConfigFile {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tidegate_config::{EditError, LoadError};
 use tidegate_engine::EngineError;
-use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_protocol::ErrorCode;
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_storage::StoreError;
 
@@ -76,9 +76,10 @@ impl Failure {
         self.empty_store
     }
 
-    fn of_body(body: ErrorBody) -> Self {
-        let failure = Self::new(body.code, Message::plain(body.message));
-        match texts::hint_for(body.code) {
+    /// The message with what can be done about an error of this kind.
+    fn with_usual_hint(code: ErrorCode, message: Message) -> Self {
+        let failure = Self::new(code, message);
+        match texts::hint_for(code) {
             Some(hint) => failure.with_hint(hint.with(&[])),
             None => failure,
         }
@@ -93,31 +94,67 @@ impl fmt::Display for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { empty_store: error == StoreError::Empty, ..Self::of_body(ErrorBody::from(&error)) }
+        let message = match &error {
+            StoreError::StaleFence => texts::E_STALE.with(&[]),
+            StoreError::IdempotencyConflict => texts::E_IDEMPOTENCY.with(&[]),
+            StoreError::NotFound(detail) => texts::E_NOT_FOUND.with(&[("detail", detail)]),
+            StoreError::SessionBusy => texts::E_SESSION_BUSY.with(&[]),
+            StoreError::Full(detail) => texts::E_FULL.with(&[("detail", detail)]),
+            StoreError::Io(detail) => texts::E_IO.with(&[("detail", detail)]),
+            StoreError::Damaged(detail) => texts::E_DAMAGED.with(&[("detail", detail)]),
+            StoreError::ReadOnly(detail) => texts::E_READ_ONLY.with(&[("detail", detail)]),
+            StoreError::Newer { found, needed, known } => {
+                texts::E_NEWER.with(&[("found", found), ("needed", needed), ("known", known)])
+            }
+            StoreError::Empty => texts::E_EMPTY.with(&[]),
+            StoreError::Unavailable(detail) => texts::E_UNAVAILABLE.with(&[("detail", detail)]),
+            StoreError::Internal(detail) => texts::E_INTERNAL.with(&[("detail", detail)]),
+        };
+        Self { empty_store: error == StoreError::Empty, ..Self::with_usual_hint(error.code(), message) }
     }
 }
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        Self::of_body(error.body())
+        let code = error.body().code;
+        let message = match error {
+            EngineError::Store(error) => return error.into(),
+            EngineError::Run { error, .. } => {
+                let text = match error.code {
+                    ErrorCode::DeadlineExceeded => texts::E_DEADLINE,
+                    ErrorCode::Aborted => texts::E_ABORTED,
+                    _ => texts::E_RUN,
+                };
+                text.with(&[("detail", &error.message)])
+            }
+            EngineError::SessionBusy { waited_ms } => texts::E_WAITED.with(&[("ms", &waited_ms)]),
+            EngineError::HomeBusy { path, holder } => {
+                texts::E_HOME_BUSY.with(&[("path", &path.display()), ("holder", &holder)])
+            }
+            EngineError::HomeUnusable { path, cause } => {
+                texts::E_HOME_UNUSABLE.with(&[("path", &path.display()), ("cause", &cause)])
+            }
+            EngineError::Randomness(error) => Message::plain(error.to_string()),
+        };
+        Self::with_usual_hint(code, message)
     }
 }
 
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
-        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+        Self::with_usual_hint(ErrorCode::parse(error.code()), Message::plain(error.to_string()))
     }
 }
 
 impl From<tidegate_config::StoreError> for Failure {
     fn from(error: tidegate_config::StoreError) -> Self {
-        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+        Self::with_usual_hint(ErrorCode::parse(error.code()), Message::plain(error.to_string()))
     }
 }
 
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
-        Self::of_body(ErrorBody::new(ErrorCode::parse(error.code()), error.to_string()))
+        Self::with_usual_hint(ErrorCode::parse(error.code()), Message::plain(error.to_string()))
     }
 }
 

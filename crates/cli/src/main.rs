@@ -12,16 +12,36 @@ mod texts;
 use std::process::ExitCode;
 
 use app::App;
-use failure::Failure;
+use failure::{Failure, With as _};
+use output::complain;
+use tidegate_protocol::ErrorCode;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let program = words.next().unwrap_or_default();
-    let words: Vec<String> = words.collect();
-    let app = App::new(&program);
-    match commands::run(&app, &words) {
+    // A panic is caught where it matters and told as an error there; the default would print a dump before it.
+    std::panic::set_hook(Box::new(|panic| note_panic(&panic.to_string())));
+    let mut words = std::env::args_os();
+    let app = App::new(&words.next().unwrap_or_default().to_string_lossy());
+    let words: Vec<_> = words.collect();
+    let mut readable = Vec::with_capacity(words.len());
+    for (word, position) in words.iter().zip(1..) {
+        let Some(text) = word.to_str() else {
+            let message = texts::NOT_UTF8.with(&[("position", &position), ("word", &word.to_string_lossy())]);
+            return app.report(&Failure::new(ErrorCode::InvalidValue, message), false);
+        };
+        readable.push(text.to_owned());
+    }
+    match commands::run(&app, &readable) {
         Ok(code) => code,
-        Err(failure) => app.report(&failure, arguments::wants_json(&words)),
+        Err(failure) => app.report(&failure, arguments::wants_json(&readable)),
+    }
+}
+
+/// Where the panic was, on one line, for whoever mends it.
+fn note_panic(panic: &str) {
+    if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
+        complain(&format!("{}\n{}", panic, std::backtrace::Backtrace::force_capture()));
+    } else {
+        complain(&format!("fault: {}", panic.replace("panicked at ", "").replace('\n', " ")));
     }
 }
 

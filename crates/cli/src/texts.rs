@@ -18,7 +18,10 @@ texts! {
     NO_USER_HOME: "HOME is not set, so there is no place for data: set TIDEGATE_HOME or use --home <dir>", "没有设置 HOME，数据无处可放：请设置 TIDEGATE_HOME 或使用 --home <dir>";
 
     ASK_INPUT_REQUIRED: "ask command requires non-empty input", "ask 命令需要非空的输入";
-    ASK_INPUT_TOO_LARGE: "the input has {size} bytes; at most {most} are taken", "输入有 {size} 字节，最多接受 {most} 字节";
+    ASK_INPUT_TOO_LARGE: "the input is too large: at most {most} bytes are taken", "输入过大：最多接受 {most} 字节";
+    NOT_UTF8: "argument {position} is not UTF-8: {word}", "第 {position} 个参数不是 UTF-8：{word}";
+    STDIN_NOT_UTF8: "standard input is not UTF-8", "标准输入不是 UTF-8";
+    TRANSCRIPT_REBUILT: "note: the transcript {file} was damaged; it was made anew from the database, the damaged one is {kept}", "注意：会话记录 {file} 已损坏；已依据数据库重建，损坏的文件为 {kept}";
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
@@ -41,6 +44,7 @@ texts! {
     CONFIG_UNSET: "{path} removed (revision {revision})", "已删除 {path}（第 {revision} 版）";
     CONFIG_NOT_SET: "{path} is not set", "{path} 没有设置";
     CONFIG_RESTORED: "revision {number} is in force again (as revision {revision})", "已恢复第 {number} 版（现为第 {revision} 版）";
+    INVALID_REVISION: "{value} is not a revision number; see `config revisions`", "{value} 不是版本号；请看 `config revisions`";
     NO_REVISIONS: "No revisions yet. A change with `config set` makes the first.", "还没有历史版本。用 `config set` 修改后会产生第一个。";
     REVISION_TITLES: "revision,saved,state,hash", "版本,保存时间,状态,哈希";
 
@@ -60,6 +64,14 @@ texts! {
     INVALID_STATE: "Invalid value for --state: {value} (one of {known})", "--state 的值无效：{value}（可用：{known}）";
     INVALID_LIMIT: "Invalid value for --limit: {value} (a whole number from 1 to 10000)", "--limit 的值无效：{value}（1 到 10000 的整数）";
 
+    STATUS_VERSION: "version", "版本";
+    STATUS_HOME: "home", "目录";
+    STATUS_CONFIG: "config", "配置";
+    STATUS_STORAGE: "storage", "存储";
+    STATUS_SESSIONS: "sessions", "会话";
+    STATUS_RUNS: "runs", "运行";
+    STATUS_OUTBOX: "outbox", "发件箱";
+    STATUS_HOLDER: "in use by", "使用者";
     STATUS_EMPTY: "nothing yet; begin with: {program} ask hello", "还没有数据；开始：{program} ask 你好";
 
     HELP_TAIL: "Global options:", "全局选项：";
@@ -68,6 +80,25 @@ texts! {
     HELP_MORE: "Details of a command: {program} <command> --help", "查看某个命令：{program} <命令> --help";
     HELP_LEAD: "Tidegate, a gateway to your AI agents", "Tidegate，你的 AI agent 网关";
     HELP_EXIT: "Exit codes: 0 done, 1 failed (the code in brackets on standard error says why), 130 and 143 ended by a signal", "退出码：0 成功，1 失败（标准错误输出中方括号内为错误码），130 与 143 被信号终止";
+
+    E_STALE: "another owner took the session over; this run may not write any more", "会话已被其他进程接管，此运行不能再写入";
+    E_IDEMPOTENCY: "the idempotency key was used before with another request", "该幂等键已用于另一请求";
+    E_NOT_FOUND: "{detail} does not exist", "{detail} 不存在";
+    E_SESSION_BUSY: "the session has a run that has not ended", "该会话有尚未结束的运行";
+    E_FULL: "the disk is full: {detail}", "磁盘已满：{detail}";
+    E_IO: "the disk failed: {detail}", "磁盘出错：{detail}";
+    E_DAMAGED: "the database is damaged: {detail}", "数据库已损坏：{detail}";
+    E_READ_ONLY: "the database cannot be written: {detail}", "数据库不可写：{detail}";
+    E_NEWER: "the data has schema {found} and needs a release that knows schema {needed}; this one knows {known}", "数据为 schema {found}，需要支持 schema {needed} 的版本；此版本支持 {known}";
+    E_EMPTY: "the database is not set up yet", "数据库尚未建立";
+    E_UNAVAILABLE: "the database does not answer: {detail}", "数据库没有响应：{detail}";
+    E_INTERNAL: "storage fault: {detail}", "存储故障：{detail}";
+    E_WAITED: "another run of this session has not ended after {ms} ms", "等待 {ms} 毫秒后，该会话的另一运行仍未结束";
+    E_HOME_BUSY: "the home folder {path} is held by {holder}", "数据目录 {path} 正被占用：{holder}";
+    E_HOME_UNUSABLE: "{path} cannot be used: {cause}", "{path} 无法使用：{cause}";
+    E_DEADLINE: "{detail}", "模型没有在时限内给出完整回答（{detail}）";
+    E_ABORTED: "{detail}", "运行被中止（{detail}）";
+    E_RUN: "{detail}", "运行失败：{detail}";
 
     HINT_HOME_BUSY: "Wait for it to end, or give this one a home of its own: --home <dir>", "请等它结束，或另用一个目录：--home <dir>";
     HINT_HOME_UNUSABLE: "Choose another folder with --home <dir> or TIDEGATE_HOME, or make it writable", "请用 --home <dir> 或 TIDEGATE_HOME 另选目录，或使其可写";

@@ -55,7 +55,7 @@ impl StoreError {
         match self {
             Self::Io { .. } | Self::Busy { .. } => code::IO,
             Self::Conflict => code::CONFLICT,
-            Self::NoRevision { .. } => code::VALUE,
+            Self::NoRevision { .. } => code::NOT_FOUND,
         }
     }
 }

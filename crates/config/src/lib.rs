@@ -38,3 +38,8 @@ pub use revision::Revision;
 pub use schema::Config;
 pub use shape::json_schema;
 pub use value::{ValueError, parse_value};
+
+/// The key that was probably meant by a path that no key has.
+pub fn suggest(path: &KeyPath) -> Option<String> {
+    validate::for_path(path)
+}

@@ -15,6 +15,7 @@ pub mod code {
     pub const IO: &str = "CONFIG_IO";
     pub const PATH: &str = "CONFIG_PATH";
     pub const VALUE: &str = "CONFIG_VALUE";
+    pub const NOT_FOUND: &str = "NOT_FOUND";
 }
 
 /// The step of the load pipeline that found a problem.

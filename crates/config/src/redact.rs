@@ -1,7 +1,7 @@
 //! A document with its secrets left out, for showing.
 //!
-//! The schema says which keys are secret. Where it knows nothing about a key (a channel's settings, a misspelt
-//! key), the key's name decides. A whole `${VAR}` is shown: it names a secret and is none.
+//! The schema says which keys are secret. Where it knows nothing about a key (a channel's settings) the key's
+//! name decides; a misspelt key is shown without its value. A whole `${VAR}` is shown: it names a secret and is none.
 
 use serde_json::{Map, Value};
 use tidegate_secrets::REDACTED;
@@ -19,15 +19,17 @@ pub(crate) fn redact(node: &Node, value: &Value) -> Value {
         (Shape::Object { .. } | Shape::Map(_), Value::Object(map)) => {
             let shown = |key: &String, held: &Value| match node.key(key) {
                 Some(child) => redact(child, held),
-                None => unknown(key, held),
+                // A misspelt key may be that of a secret.
+                None => masked(held),
             };
             Value::Object(map.iter().map(|(key, held)| (key.clone(), shown(key, held))).collect())
         }
         (Shape::List(child), Value::Array(items)) => {
             Value::Array(items.iter().map(|item| redact(child, item)).collect())
         }
-        (Shape::Map(child), _) if child.sensitive => masked(value),
-        // A value of the wrong type, or free-form settings: nothing but names to go by.
+        // A text in the place of a section may be a token that belongs one level down.
+        (Shape::Object { .. } | Shape::Map(_) | Shape::List(_), _) => masked(value),
+        // Free-form settings: nothing but names to go by.
         _ => unknown("", value),
     }
 }
@@ -104,7 +106,7 @@ mod tests {
         let document = json!({
             "env": {"vars": {"ANYTHING": "x"}},
             "models": {"providers": {"p": {"apiKey": "sk-1", "apikey": "sk-2", "models": [{"id": "m", "maxTokens": 5}]}}},
-            "channels": {"telegram": {"botToken": "1:a", "accounts": [{"app_secret": "s"}], "name": "me", "maxTokens": 7}},
+            "channels": {"telegram": {"botToken": "1:a", "accounts": [{"app_secret": "s"}], "name": "me", "maxTokens": 7, "url": "https://u:p@h:1/x?y"}},
             "storage": {"postgres": {"url": "postgres://u:p@h/d", "schema": "tidegate"}},
             "misspelt": {"password": {"deep": ["x"]}, "url": "https://u:p@h:1/x?y"},
         });
@@ -112,9 +114,9 @@ mod tests {
         let expected = json!({
             "env": {"vars": {"ANYTHING": REDACTED}},
             "models": {"providers": {"p": {"apiKey": REDACTED, "apikey": REDACTED, "models": [{"id": "m", "maxTokens": 5}]}}},
-            "channels": {"telegram": {"botToken": REDACTED, "accounts": [{"app_secret": REDACTED}], "name": "me", "maxTokens": REDACTED}},
+            "channels": {"telegram": {"botToken": REDACTED, "accounts": [{"app_secret": REDACTED}], "name": "me", "maxTokens": REDACTED, "url": format!("https://u:{REDACTED}@h:1/x?y")}},
             "storage": {"postgres": {"url": REDACTED, "schema": "tidegate"}},
-            "misspelt": {"password": {"deep": [REDACTED]}, "url": format!("https://u:{REDACTED}@h:1/x?y")},
+            "misspelt": {"password": {"deep": [REDACTED]}, "url": REDACTED},
         });
         assert_eq!(shown, expected);
     }

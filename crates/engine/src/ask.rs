@@ -45,6 +45,11 @@ pub struct Answer {
     pub origin: Origin,
 }
 
+/// How a run ends whose caller asked for its end.
+pub(crate) fn interrupted_by_signal() -> ErrorBody {
+    ErrorBody::new(ErrorCode::Aborted, "interrupted by a signal")
+}
+
 pub(crate) type Emit<'a> = &'a mut (dyn FnMut(RunEventBody) + Send);
 
 impl Engine {
@@ -126,9 +131,13 @@ impl Engine {
                     }
                 }
             }
-            if start.elapsed() >= ask.patience || ask.cancel.is_requested() {
+            let cancelled = ask.cancel.is_requested();
+            if cancelled || start.elapsed() >= ask.patience {
                 return match self.store.abort(&ask.principal, run, self.clock.now_ms()).await? {
                     AbortOutcome::AlreadyEnded(_) => Ok(()),
+                    AbortOutcome::Aborted | AbortOutcome::NotFound if cancelled => {
+                        Err(EngineError::Run { run, error: interrupted_by_signal() })
+                    }
                     AbortOutcome::Aborted | AbortOutcome::NotFound => {
                         Err(EngineError::SessionBusy { waited_ms: start.elapsed().as_millis() })
                     }

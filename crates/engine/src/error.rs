@@ -17,7 +17,7 @@ pub enum EngineError {
     SessionBusy { waited_ms: u128 },
     #[error("the home folder {} is held by {holder}", .path.display())]
     HomeBusy { path: PathBuf, holder: String },
-    #[error("the home folder {} cannot be used: {cause}", .path.display())]
+    #[error("{} cannot be used: {cause}", .path.display())]
     HomeUnusable { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]
     Randomness(#[from] RandomnessError),

@@ -10,7 +10,7 @@ use tidegate_protocol::{EntryBody, ErrorBody, ErrorCode, Message, RunSpec, Usage
 use tidegate_runtime::{Shutdown, fault};
 use tidegate_storage::{Ending, Finish, Lease, NewEntry};
 
-use crate::ask::Emit;
+use crate::ask::{Emit, interrupted_by_signal};
 use crate::error::EngineError;
 use crate::start::Engine;
 
@@ -63,7 +63,7 @@ impl Engine {
                     return Ok(failed(ErrorCode::DeadlineExceeded, message));
                 }
                 () = cancel.requested() => {
-                    return Ok(End::Aborted(ErrorBody::new(ErrorCode::Aborted, "interrupted by a signal")));
+                    return Ok(End::Aborted(interrupted_by_signal()));
                 }
                 () = tokio::time::sleep(HEARTBEAT) => {
                     self.store.heartbeat(&self.owner, clock.now_ms()).await?;

@@ -15,4 +15,4 @@ mod transcript;
 pub use ask::{Answer, Ask};
 pub use error::EngineError;
 pub use home::{Home, HomeLock};
-pub use start::Engine;
+pub use start::{Engine, Notice};

@@ -14,13 +14,15 @@ use tidegate_runtime::fault;
 use tidegate_storage::{MirrorPosition, MirrorTask};
 
 use crate::error::EngineError;
-use crate::start::Engine;
+use crate::start::{Engine, Notice};
 use crate::transcript;
 
 /// Entries read at once.
 const PAGE: u32 = 500;
 /// Logs looked up at once.
 const BACKLOG: u32 = 100;
+/// Files up to this size are read through before a line is added; of larger ones only both ends are looked at.
+const READ_THROUGH: u64 = 1 << 20;
 
 /// Brings every transcript file up to its log.
 pub(crate) async fn catch_up(engine: &Engine, tenant: &TenantId) -> Result<(), EngineError> {
@@ -44,28 +46,27 @@ async fn mirror(engine: &Engine, tenant: &TenantId, task: &MirrorTask) -> Result
     let cwd = home.workspace(&task.agent).display().to_string();
     let header = transcript::header(&name, task.created_at, &cwd);
     let path = folder.join(format!("{name}.jsonl"));
-    let unusable = |cause| home.unusable(cause);
-
     let pending = render(engine, tenant, task, task.position.seq).await?;
-    let from = match inspect(&path, &header, task.position.bytes, &pending.text).map_err(unusable)? {
+    let unusable = |cause| name_file(home.unusable(cause), &path);
+    let from = match inspect(&path, &header, task.position, &pending.text).map_err(unusable)? {
         Found::Ours => task.position.bytes,
         Found::Absent => 0,
         Found::Damaged => {
             let kept = set_aside(&path, engine.clock.now_ms()).map_err(unusable)?;
-            tracing::warn!(file = %path.display(), kept = %kept.display(), "a damaged transcript was set aside and made anew");
+            engine.notice(Notice::TranscriptRebuilt { file: path.clone(), kept });
             0
         }
     };
-    let (text, last_seq) = if from == 0 {
+    let (text, last_seq, before) = if from == 0 {
         let whole = render(engine, tenant, task, 0).await?;
-        (header + &whole.text, whole.last_seq)
+        (header + &whole.text, whole.last_seq, Checksum::default())
     } else {
-        (pending.text, pending.last_seq)
+        (pending.text, pending.last_seq, Checksum::resume(task.position.checksum))
     };
     fault::pause("engine.mirror.before_write").await;
     let bytes = write_from(&path, from, &text).map_err(unusable)?;
     fault::pause("engine.mirror.written").await;
-    let position = MirrorPosition { seq: last_seq, bytes };
+    let position = MirrorPosition { seq: last_seq, bytes, checksum: before.with(text.as_bytes()).value() };
     engine.store.note_mirrored(tenant, task.session, position).await?;
     Ok(())
 }
@@ -102,36 +103,76 @@ enum Found {
 }
 
 /// Whether the file is what was noted, with at most an unnoted beginning of what comes next behind it.
-fn inspect(path: &Path, header: &str, noted: i64, pending: &str) -> io::Result<Found> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
+fn inspect(path: &Path, header: &str, noted: MirrorPosition, pending: &str) -> io::Result<Found> {
+    match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
         Err(error) => return Err(error),
-    };
-    let noted = u64::try_from(noted).unwrap_or(0);
+        // A folder or a link is nobody's transcript.
+        Ok(found) if !found.is_file() => return Ok(Found::Damaged),
+        Ok(_) => {}
+    }
+    let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    if length < noted {
+    let bytes = u64::try_from(noted.bytes).unwrap_or(0);
+    if length < bytes {
         return Ok(Found::Damaged);
     }
-    let mut head = vec![0; header.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
-    file.read_exact(&mut head)?;
-    // Nothing noted yet: the first process may have died inside the header.
-    if !header.as_bytes().starts_with(&head) || (noted > 0 && head.len() < header.len()) {
+    // Nothing noted yet: the first process may have died anywhere, also inside the header.
+    let expected = if bytes == 0 { [header, pending].concat() } else { pending.to_owned() };
+    if bytes > 0 && !is_as_noted(&mut file, header, noted, bytes)? {
         return Ok(Found::Damaged);
     }
-    if noted > 0 {
-        let mut end = [0];
-        file.seek(SeekFrom::Start(noted - 1))?;
-        file.read_exact(&mut end)?;
-        if end != *b"\n" {
-            return Ok(Found::Damaged);
-        }
-    }
-    let expected_from = if noted > 0 { noted } else { (head.len() as u64).min(length) };
-    file.seek(SeekFrom::Start(expected_from))?;
+    file.seek(SeekFrom::Start(bytes))?;
     let mut beyond = Vec::new();
-    file.take(pending.len() as u64 + 1).read_to_end(&mut beyond)?;
-    Ok(if pending.as_bytes().starts_with(&beyond) { Found::Ours } else { Found::Damaged })
+    file.take(expected.len() as u64 + 1).read_to_end(&mut beyond)?;
+    Ok(if expected.as_bytes().starts_with(&beyond) { Found::Ours } else { Found::Damaged })
+}
+
+/// Whether the noted part is as it was written.
+fn is_as_noted(file: &mut File, header: &str, noted: MirrorPosition, bytes: u64) -> io::Result<bool> {
+    if bytes <= READ_THROUGH {
+        let mut whole = Vec::new();
+        (&*file).take(bytes).read_to_end(&mut whole)?;
+        return Ok(Checksum::default().with(&whole).value() == noted.checksum);
+    }
+    let mut head = vec![0; header.len()];
+    file.read_exact(&mut head)?;
+    let mut end = [0];
+    file.seek(SeekFrom::Start(bytes - 1))?;
+    file.read_exact(&mut end)?;
+    Ok(head == header.as_bytes() && end == *b"\n")
+}
+
+/// FNV-1a: grows with the file, byte by byte, and needs nothing but its last value to go on.
+#[derive(Clone, Copy)]
+struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    fn resume(value: i64) -> Self {
+        Self(value.cast_unsigned())
+    }
+
+    fn with(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    fn value(self) -> i64 {
+        self.0.cast_signed()
+    }
+}
+
+/// The home is usable and one file in it is not: say which.
+fn name_file(error: EngineError, file: &Path) -> EngineError {
+    match error {
+        EngineError::HomeUnusable { cause, .. } => EngineError::HomeUnusable { path: file.to_owned(), cause },
+        other => other,
+    }
 }
 
 /// Moves a file out of the way without losing it.

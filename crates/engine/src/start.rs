@@ -1,6 +1,7 @@
 //! Starting: a new incarnation, and everything the last one left behind settled.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_protocol::TenantId;
 use tidegate_runtime::{Clock, fault};
@@ -18,6 +19,14 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) owner: Owner,
     recovered: Recovered,
+    notices: Mutex<Vec<Notice>>,
+}
+
+/// Something the owner should know although nothing was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A transcript file was not what had been written; it was set aside and made anew.
+    TranscriptRebuilt { file: PathBuf, kept: PathBuf },
 }
 
 impl Engine {
@@ -33,9 +42,18 @@ impl Engine {
         let owner = store.enlist(instance, clock.now_ms()).await?;
         let recovered = store.recover(&owner, clock.now_ms()).await?;
         fault::pause("engine.start.recovered").await;
-        let engine = Self { lock, store, clock, owner, recovered };
+        let engine = Self { lock, store, clock, owner, recovered, notices: Mutex::default() };
         mirror::catch_up(&engine, tenant).await?;
         Ok(engine)
+    }
+
+    pub(crate) fn notice(&self, notice: Notice) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+
+    /// Takes what there is to tell.
+    pub fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the last incarnation left unfinished, and what became of it.

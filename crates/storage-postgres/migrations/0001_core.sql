@@ -58,6 +58,7 @@ CREATE TABLE sessions (
   floor_seq BIGINT NOT NULL DEFAULT 0,
   mirrored_seq BIGINT NOT NULL DEFAULT 0,
   mirrored_bytes BIGINT NOT NULL DEFAULT 0,
+  mirrored_checksum BIGINT NOT NULL DEFAULT 0,
   route TEXT,
   provider TEXT,
   profile_id TEXT,

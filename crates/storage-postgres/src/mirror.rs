@@ -13,7 +13,8 @@ impl Mirror for PostgresStore {
     async fn mirror_backlog(&self, tenant: &TenantId, limit: u32) -> Result<Vec<MirrorTask>> {
         let rows = self.rows(tenant, || {
             sqlx::query(
-                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes FROM sessions
+                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes,
+                   mirrored_checksum FROM sessions
                  WHERE tenant_id = $1 AND head_seq > mirrored_seq ORDER BY id LIMIT $2",
             )
             .bind(tenant.as_str())
@@ -28,6 +29,7 @@ impl Mirror for PostgresStore {
                 position: MirrorPosition {
                     seq: column(row, "mirrored_seq")?,
                     bytes: column(row, "mirrored_bytes")?,
+                    checksum: column(row, "mirrored_checksum")?,
                 },
             })
         })
@@ -43,13 +45,14 @@ impl Mirror for PostgresStore {
             Box::pin(async move {
                 // Two notes may cross; the file only grows.
                 sqlx::query(
-                    "UPDATE sessions SET mirrored_seq = $3, mirrored_bytes = $4
+                    "UPDATE sessions SET mirrored_seq = $3, mirrored_bytes = $4, mirrored_checksum = $5
                  WHERE tenant_id = $1 AND id = $2 AND mirrored_seq <= $3",
                 )
                 .bind(tenant.as_str())
                 .bind(session.to_string())
                 .bind(position.seq)
                 .bind(position.bytes)
+                .bind(position.checksum)
                 .execute(transaction)
                 .await?;
                 Ok(())

@@ -37,6 +37,7 @@ CREATE TABLE sessions (
   floor_seq INTEGER NOT NULL DEFAULT 0,
   mirrored_seq INTEGER NOT NULL DEFAULT 0,
   mirrored_bytes INTEGER NOT NULL DEFAULT 0,
+  mirrored_checksum INTEGER NOT NULL DEFAULT 0,
   route TEXT,
   provider TEXT,
   profile_id TEXT,

@@ -1,21 +1,19 @@
 //! What SQLite reports, in the terms callers act on.
 
-use rusqlite::{Error, ErrorCode, ffi};
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode};
 use tidegate_storage::StoreError;
 
-/// Shared memory of the WAL could not grow: that is a full disk, although SQLite files it under I/O errors.
-fn is_full(extended: i32) -> bool {
-    matches!(extended, ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_FULL)
-}
+/// Less than this and nothing of a commit fits.
+const NO_ROOM: u64 = 64 << 10;
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 pub(crate) fn store_error(error: Error) -> StoreError {
     let text = error.to_string();
     let Error::SqliteFailure(failure, _) = error else { return StoreError::Internal(text) };
-    if is_full(failure.extended_code) {
-        return StoreError::Full(text);
-    }
     match failure.code {
+        ErrorCode::DiskFull => StoreError::Full(text),
         ErrorCode::SystemIoFailure => StoreError::Io(text),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Damaged(text),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly(text),
@@ -23,6 +21,17 @@ pub(crate) fn store_error(error: Error) -> StoreError {
             StoreError::Unavailable(text)
         }
         _ => StoreError::Internal(text),
+    }
+}
+
+/// SQLite files some effects of a full disk under I/O errors (the WAL's shared memory cannot grow). Only the disk
+/// itself can tell the two apart, and only one of them is fatal.
+pub(crate) fn full_or_failed(error: StoreError, path: &Path) -> StoreError {
+    let StoreError::Io(text) = error else { return error };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    match rustix::fs::statvfs(folder) {
+        Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < NO_ROOM => StoreError::Full(text),
+        _ => StoreError::Io(text),
     }
 }
 

@@ -140,6 +140,9 @@ impl Library for SqliteStore {
     async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>> {
         let tenant = tenant.clone();
         self.read(move |connection| {
+            if !has_outbox(connection)? {
+                return Ok(Vec::new());
+            }
             collect(
                 connection,
                 "SELECT * FROM outbox WHERE tenant_id = ?1 AND run_id = ?2 ORDER BY part",
@@ -178,12 +181,21 @@ impl Library for SqliteStore {
                 schema: stored_version(connection)?.map_or(0, |version| version.schema),
                 sessions: sessions.unwrap_or(0),
                 runs: by_state(connection, "runs", &tenant)?,
-                outbox: by_state(connection, "outbox", &tenant)?,
+                outbox: if has_outbox(connection)? {
+                    by_state(connection, "outbox", &tenant)?
+                } else {
+                    Vec::new()
+                },
                 bytes,
             })
         })
         .await
     }
+}
+
+/// A reader may meet the data of schema 1, which had none.
+fn has_outbox(connection: &Connection) -> Result<bool> {
+    Ok(stored_version(connection)?.is_some_and(|version| version.schema >= 2))
 }
 
 fn by_state(connection: &Connection, table: &str, tenant: &TenantId) -> Result<Vec<(String, u64)>> {

@@ -16,7 +16,7 @@ impl Mirror for SqliteStore {
         self.read(move |connection| {
             collect(
                 connection,
-                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes FROM sessions
+                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes, mirrored_checksum FROM sessions
                  WHERE tenant_id = ?1 AND head_seq > mirrored_seq ORDER BY id LIMIT ?2",
                 params![tenant.as_str(), limit],
                 |row| {
@@ -28,6 +28,7 @@ impl Mirror for SqliteStore {
                         position: MirrorPosition {
                             seq: column(row, "mirrored_seq")?,
                             bytes: column(row, "mirrored_bytes")?,
+                            checksum: column(row, "mirrored_checksum")?,
                         },
                     })
                 },
@@ -47,9 +48,15 @@ impl Mirror for SqliteStore {
             // Two notes may cross; the file only grows.
             execute(
                 connection,
-                "UPDATE sessions SET mirrored_seq = ?3, mirrored_bytes = ?4
+                "UPDATE sessions SET mirrored_seq = ?3, mirrored_bytes = ?4, mirrored_checksum = ?5
                  WHERE tenant_id = ?1 AND id = ?2 AND mirrored_seq <= ?3",
-                params![tenant.as_str(), session.to_string(), position.seq, position.bytes],
+                params![
+                    tenant.as_str(),
+                    session.to_string(),
+                    position.seq,
+                    position.bytes,
+                    position.checksum
+                ],
             )?;
             Ok(())
         })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tidegate_storage::{Result, SCHEMA, SchemaFit, StoreError, judge};
 
-use crate::error::store_error;
+use crate::error::{full_or_failed, store_error};
 use crate::migrate;
 use crate::readers::Readers;
 use crate::writer::Writer;
@@ -119,6 +119,7 @@ impl SqliteStore {
 
 /// Errors about the file itself say which file.
 fn name_file(error: StoreError, path: &Path) -> StoreError {
+    let error = full_or_failed(error, path);
     let at = |text: String| {
         let shown = path.display().to_string();
         if text.contains(&shown) { text } else { format!("{shown}: {text}") }
@@ -176,7 +177,9 @@ pub(crate) fn connect_reader(path: &Path) -> Result<Connection> {
         Ok(connection)
     });
     match first {
-        Err(StoreError::Unavailable(_) | StoreError::ReadOnly(_)) if !has_wal(path) => {
+        Err(
+            StoreError::Unavailable(_) | StoreError::ReadOnly(_) | StoreError::Io(_) | StoreError::Full(_),
+        ) if !has_wal(path) => {
             let uri = format!("file:{}?immutable=1", uri_path(path));
             connect(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
         }

@@ -1,6 +1,6 @@
 //! Reading stored columns back into their types.
 
-use rusqlite::{Row, types::FromSql};
+use rusqlite::{Error, Row, types::FromSql};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
@@ -10,7 +10,11 @@ use crate::error::{store_error, unreadable};
 
 /// A column that SQLite can read by itself.
 pub(crate) fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T> {
-    row.get(name).map_err(store_error)
+    row.get(name).map_err(|error| match error {
+        Error::SqliteFailure(..) => store_error(error),
+        // We wrote it as that type, so somebody else wrote over it.
+        other => unreadable(name, other),
+    })
 }
 
 /// A text column that one of our types reads.

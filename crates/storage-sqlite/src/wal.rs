@@ -47,6 +47,10 @@ impl Wal {
         Ok(Self { path: path.to_owned(), pages, checkpointer: None })
     }
 
+    pub(crate) fn database(&self) -> &Path {
+        &self.path
+    }
+
     /// Grows the WAL once and starts it over.
     pub(crate) fn warm(connection: &Connection) -> Result<()> {
         connection

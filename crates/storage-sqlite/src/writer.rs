@@ -10,7 +10,7 @@ use tidegate_runtime::{TaskEnd, fault, spawn_thread};
 use tidegate_storage::{Result, StoreError};
 use tokio::sync::oneshot;
 
-use crate::error::store_error;
+use crate::error::{full_or_failed, store_error};
 use crate::open::io_error;
 use crate::wal::Wal;
 
@@ -209,6 +209,7 @@ impl Batches {
             next = if verbs.len() < BATCH { self.jobs.try_recv().ok() } else { None };
         }
         let outcome = lost.map_or_else(|| self.commit(&verbs), Err);
+        let outcome = outcome.map_err(|error| full_or_failed(error, self.wal.database()));
         for reply in replies {
             reply(outcome.clone());
         }

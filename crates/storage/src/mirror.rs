@@ -35,4 +35,6 @@ pub struct MirrorTask {
 pub struct MirrorPosition {
     pub seq: i64,
     pub bytes: i64,
+    /// Over those bytes, so that a file spoilt inside is noticed.
+    pub checksum: i64,
 }

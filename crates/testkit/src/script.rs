@@ -229,7 +229,7 @@ impl Script {
             Verb::Heartbeat => Box::new(store.heartbeat(owner, make.now()).await?),
             Verb::Recover => Box::new(store.recover(owner, make.now()).await?),
             Verb::NoteMirrored => {
-                let position = MirrorPosition { seq: 2, bytes: 512 };
+                let position = MirrorPosition { seq: 2, bytes: 512, checksum: -512 };
                 Box::new(store.note_mirrored(make.tenant(), world.mirrored.session, position).await?)
             }
             // Done by opening the store.

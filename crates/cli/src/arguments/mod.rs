@@ -6,11 +6,16 @@
 mod scan;
 mod spec;
 
-pub(crate) use scan::{Parsed, closest, invalid, scan};
+pub(crate) use scan::{Parsed, closest, scan};
 pub(crate) use spec::{Command, Flag, SingleDash, Takes};
 
 /// Whether the command line asks for JSON. Also known before it is understood, so that even its errors have the form
 /// that was asked for.
 pub(crate) fn wants_json(words: &[String]) -> bool {
-    words.iter().take_while(|word| *word != "--").any(|word| word == "--json" || word == "--json=true")
+    let before_end = words.iter().take_while(|word| *word != "--");
+    let spelt = before_end.filter_map(|word| match word.strip_prefix("--json")? {
+        "" => Some(true),
+        value => scan::boolean(value.strip_prefix('=')?),
+    });
+    spelt.last().unwrap_or(false)
 }

@@ -108,7 +108,7 @@ fn next_value(words: &[String], at: &mut usize) -> Option<String> {
     Some(value.clone())
 }
 
-fn boolean(text: &str) -> Option<bool> {
+pub(super) fn boolean(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "1" => Some(true),
         "off" | "false" | "0" => Some(false),
@@ -117,7 +117,7 @@ fn boolean(text: &str) -> Option<bool> {
 }
 
 /// The contract's wording, which counts from the first word after the command.
-pub(crate) fn invalid(command: &'static Command, name: &str, position: usize, value: &str) -> Failure {
+fn invalid(command: &'static Command, name: &str, position: usize, value: &str) -> Failure {
     let message = texts::INVALID_VALUE.with(&[("name", &name), ("position", &position), ("value", &value)]);
     Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_engine::{Answer, Ask, Engine};
+use tidegate_engine::{Answer, Ask, Engine, Notice};
 use tidegate_policy::Principal;
 use tidegate_protocol::{ErrorCode, Id as _, RunEventBody, RunState, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp};
 use tidegate_storage::SessionChoice;
 
 use super::block_on;
-use crate::app::{App, config_file, now_ms};
+use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, printable};
@@ -38,7 +38,7 @@ pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outc
 
 fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> Outcome {
     let request = Request::read(command, parsed)?;
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     for warning in &loaded.warnings {
         complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
@@ -72,6 +72,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
             }
         };
         let answered = with_signals(&cancel, engine.ask(ask, &mut emit)).await;
+        tell_notices(app, &engine);
         if streamed {
             print_line("")?;
         }
@@ -105,6 +106,15 @@ async fn with_signals(
         }
         failure
     })
+}
+
+fn tell_notices(app: &App, engine: &Engine) {
+    for notice in engine.take_notices() {
+        let Notice::TranscriptRebuilt { file, kept } = notice;
+        complain(
+            &app.fill(texts::TRANSCRIPT_REBUILT, &[("file", &file.display()), ("kept", &kept.display())]),
+        );
+    }
 }
 
 fn mention_interrupted(app: &App, engine: &Engine) {
@@ -174,11 +184,12 @@ impl Request {
             },
         };
         let session = parsed.value("session").unwrap_or("main").to_owned();
-        if session.trim().is_empty() || session.len() > MOST_SESSION_NAME {
-            return Err(Failure::new(
-                ErrorCode::MissingValue,
-                texts::MISSING_VALUE.with(&[("name", &"session")]),
-            ));
+        if session.trim().is_empty() {
+            let message = texts::MISSING_VALUE.with(&[("name", &"session")]);
+            return Err(Failure::new(ErrorCode::MissingValue, message).with_usage(command));
+        }
+        if session.len() > MOST_SESSION_NAME {
+            return Err(invalid(texts::INVALID_SESSION.with(&[("most", &MOST_SESSION_NAME)])));
         }
         Ok(Self {
             text: input(command, parsed)?,
@@ -201,23 +212,34 @@ impl Request {
 fn input(command: &'static Command, parsed: &Parsed) -> Result<String, Failure> {
     let mut text = parsed.arguments.join(" ").trim().to_owned();
     if parsed.has("stdin") {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().take(MOST_INPUT as u64 + 1).read_to_end(&mut bytes)?;
-        let more = String::from_utf8_lossy(&bytes);
+        let more = standard_input()?;
         if !text.is_empty() && !more.trim().is_empty() {
             text.push_str("\n\n");
         }
         text.push_str(more.trim());
-        // No database keeps this character in a text.
-        text = text.replace('\0', "\u{fffd}");
     }
     if text.is_empty() {
         let failure = Failure::new(ErrorCode::AskInputRequired, texts::ASK_INPUT_REQUIRED.with(&[]));
         return Err(failure.with_usage(command));
     }
     if text.len() > MOST_INPUT {
-        let message = texts::ASK_INPUT_TOO_LARGE.with(&[("size", &text.len()), ("most", &MOST_INPUT)]);
-        return Err(Failure::new(ErrorCode::InvalidValue, message));
+        return Err(too_large());
     }
     Ok(text)
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(MOST_INPUT as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MOST_INPUT {
+        return Err(too_large());
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::new(ErrorCode::InvalidValue, texts::STDIN_NOT_UTF8.with(&[])))?;
+    // No database keeps this character in a text.
+    Ok(text.replace('\0', "\u{fffd}"))
+}
+
+fn too_large() -> Failure {
+    Failure::new(ErrorCode::InvalidValue, texts::ASK_INPUT_TOO_LARGE.with(&[("most", &MOST_INPUT)]))
 }

@@ -8,21 +8,25 @@ use tidegate_protocol::ErrorCode;
 use tidegate_runtime::iso_timestamp;
 
 use super::sessions::titles;
-use crate::app::{App, config_file, now_ms};
+use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, table};
 use crate::{Outcome, texts};
 
 pub(super) fn get(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let file = config_file(&app.home(parsed)?);
+    let file = config_file(&home_of(parsed)?);
     let path = parsed.arguments.first().map(|text| key_path(text)).transpose()?;
     let reveal = if parsed.has("effective") { Reveal::Effective } else { Reveal::Source };
     let secrets = if parsed.has("show-secrets") { Secrets::Shown } else { Secrets::Redacted };
     let value = file.get(path.as_ref(), reveal, secrets, &app.env)?;
     let Some(value) = value else {
-        let path = parsed.arguments.first().cloned().unwrap_or_default();
-        return Err(Failure::new(ErrorCode::NotFound, texts::CONFIG_NOT_SET.with(&[("path", &path)])));
+        let name = parsed.arguments.first().cloned().unwrap_or_default();
+        let failure = Failure::new(ErrorCode::NotFound, texts::CONFIG_NOT_SET.with(&[("path", &name)]));
+        return Err(match path.as_ref().and_then(tidegate_config::suggest) {
+            Some(key) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &key)])),
+            None => failure,
+        });
     };
     match value.as_str() {
         Some(text) if !parsed.has("json") => print_line(text)?,
@@ -42,7 +46,7 @@ pub(super) fn unset(app: &App, _command: &'static Command, parsed: &Parsed) -> O
 }
 
 fn change(app: &App, parsed: &Parsed, change: &Change, done: tidegate_runtime::catalogue::Text) -> Outcome {
-    let file = config_file(&app.home(parsed)?);
+    let file = config_file(&home_of(parsed)?);
     let edited = file.edit(change, parsed.value("base-hash"), &app.env, now_ms())?;
     for problem in edited.remaining.iter().chain(&edited.warnings) {
         complain(&app.fill(texts::CONFIG_WARNING, &[("problem", problem)]));
@@ -59,7 +63,7 @@ fn change(app: &App, parsed: &Parsed, change: &Change, done: tidegate_runtime::c
 }
 
 pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let file = config_file(&app.home(parsed)?);
+    let file = config_file(&home_of(parsed)?);
     match file.load(&app.env) {
         Ok(loaded) => {
             if parsed.has("json") {
@@ -100,8 +104,8 @@ pub(super) fn schema(_app: &App, _command: &'static Command, _parsed: &Parsed) -
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn path(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let file = config_file(&app.home(parsed)?);
+pub(super) fn path(_app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let file = config_file(&home_of(parsed)?);
     if parsed.has("json") {
         print_json(&json!({ "path": file.path(), "exists": file.path().exists() }))?;
     } else {
@@ -111,7 +115,7 @@ pub(super) fn path(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
 }
 
 pub(super) fn revisions(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let revisions = config_file(&app.home(parsed)?).revisions()?;
+    let revisions = config_file(&home_of(parsed)?).revisions()?;
     if parsed.has("json") {
         let rows: Vec<_> = revisions
             .iter()
@@ -143,9 +147,10 @@ pub(super) fn revisions(app: &App, _command: &'static Command, parsed: &Parsed) 
 pub(super) fn rollback(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let text = &parsed.arguments[0];
     let Ok(number) = text.parse::<u64>() else {
-        return Err(crate::arguments::invalid(command, "revision", 1, text));
+        let failure = Failure::new(ErrorCode::InvalidValue, texts::INVALID_REVISION.with(&[("value", text)]));
+        return Err(failure.with_usage(command));
     };
-    let file = config_file(&app.home(parsed)?);
+    let file = config_file(&home_of(parsed)?);
     let revision = file.restore(number, parsed.value("base-hash"), now_ms())?;
     if parsed.has("json") {
         print_json(

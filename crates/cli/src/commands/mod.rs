@@ -43,8 +43,14 @@ pub(crate) fn run(app: &App, words: &[String]) -> Outcome {
     if asks_for_help {
         return help::command(app, command);
     }
-    let parsed = scan(command, GLOBALS, &rest)?;
-    (table::entry(command))(app, command, &parsed)
+    match scan(command, GLOBALS, &rest) {
+        Ok(parsed) => (table::entry(command))(app, command, &parsed),
+        // A script that reads `ask` gets one shape, whatever went wrong.
+        Err(failure) if command.path == ["ask"] => {
+            Ok(app.report(&failure, crate::arguments::wants_json(words) || !app.output.terminal))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Where the words that may name a command are: those before the first that is neither a global option nor its value.

@@ -9,7 +9,7 @@ use tidegate_storage::{OutboxRow, RunFilter, RunLookup, RunRow, ToolRunRow};
 
 use super::block_on;
 use super::sessions::{limit, titles};
-use crate::app::App;
+use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{print, print_json, print_line, printable, table};
@@ -20,7 +20,7 @@ use crate::{Outcome, settings, texts};
 const SHOWN: usize = 40;
 
 pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
     let filter = RunFilter {
@@ -169,7 +169,7 @@ impl Story {
 }
 
 fn read(app: &App, parsed: &Parsed) -> Result<Story, Failure> {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let tenant = settings::scope(&loaded.config, None)?.tenant;
     let wanted = &parsed.arguments[0];

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{SessionFilter, SessionRow, Store};
 
 use super::block_on;
-use crate::app::{App, now_ms};
+use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable, table};
@@ -24,7 +25,7 @@ use crate::{Outcome, settings, texts};
 const PAGE: u32 = 500;
 
 pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let limit = limit(command, parsed)?;
     let agent = match parsed.value("agent") {
@@ -96,12 +97,16 @@ pub(super) fn export(app: &App, command: &'static Command, parsed: &Parsed) -> O
     write().map_err(|error| {
         Failure::new(ErrorCode::InvalidValue, crate::failure::Message::plain(format!("{file}: {error}")))
     })?;
-    complain(&app.fill(texts::EXPORTED, &[("file", &file)]));
+    if parsed.has("json") {
+        print_json(&json!({ "file": file, "format": format, "entries": entries.len() }))?;
+    } else {
+        complain(&app.fill(texts::EXPORTED, &[("file", &file)]));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];
@@ -123,20 +128,31 @@ pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> 
         drop(lock);
         Ok(names)
     })?;
-    for name in &names {
-        let file = home.transcripts(&row.key.scope.agent).join(format!("{name}.jsonl"));
-        if let Err(error) = std::fs::remove_file(&file)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            complain(&format!("{}: {error}", file.display()));
-        }
-    }
+    remove_transcripts(&home.transcripts(&row.key.scope.agent), &names);
     if parsed.has("json") {
         print_json(&json!({ "deleted": row.key.label(), "sessionIds": names }))?;
     } else {
         print_line(&app.fill(texts::DELETED, &[("name", &printable(&row.key.label()))]))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the files of the logs, and the copies that were ever set aside.
+fn remove_transcripts(folder: &Path, names: &[String]) {
+    let Ok(files) = std::fs::read_dir(folder) else { return };
+    for file in files.flatten() {
+        let file_name = file.file_name();
+        let Some((name, rest)) = file_name.to_str().and_then(|name| name.split_once(".jsonl")) else {
+            continue;
+        };
+        let ours = rest.is_empty() || rest.starts_with(".damaged-");
+        if ours
+            && names.iter().any(|removed| removed == name)
+            && let Err(error) = std::fs::remove_file(file.path())
+        {
+            complain(&format!("{}: {error}", file.path().display()));
+        }
+    }
 }
 
 /// Asks a person; a program has to say `--yes`.
@@ -153,7 +169,7 @@ fn confirmed(app: &App, row: &SessionRow) -> Result<bool, Failure> {
 
 /// The conversation that the first argument names, and its entries: the newest `limit`, or all.
 fn read(app: &App, parsed: &Parsed, limit: Option<u32>) -> Result<(SessionRow, Vec<Entry>), Failure> {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];

@@ -5,16 +5,17 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_config::Origin;
 use tidegate_config::schema::Backend;
+use tidegate_runtime::catalogue::Text;
 
 use super::block_on;
-use crate::app::App;
+use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::output::{print, print_json, table};
 use crate::store::open_existing;
 use crate::{Outcome, settings, texts};
 
 pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let home = app.home(parsed)?;
+    let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let tenant = settings::scope(&loaded.config, None)?.tenant;
     let backend = match loaded.config.storage.backend {
@@ -53,31 +54,31 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |title: &str, text: String| vec![app.output.dim(title), text];
+    let row = |title: Text, text: String| vec![app.output.dim(app.say(title)), text];
     let mut rows = vec![
-        row("version", env!("CARGO_PKG_VERSION").to_owned()),
-        row("home", home.root().display().to_string()),
-        row("config", format!("{} ({config})", home.config_file().display())),
+        row(texts::STATUS_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
+        row(texts::STATUS_HOME, home.root().display().to_string()),
+        row(texts::STATUS_CONFIG, format!("{} ({config})", home.config_file().display())),
     ];
     match stored {
-        None => rows.push(row(
-            "storage",
-            format!("{backend}: {}", app.fill(texts::STATUS_EMPTY, &[("program", &app.program)])),
-        )),
+        None => {
+            let empty = app.fill(texts::STATUS_EMPTY, &[("program", &app.program)]);
+            rows.push(row(texts::STATUS_STORAGE, format!("{backend}: {empty}")));
+        }
         Some(status) => {
             let list = |pairs: &[(String, u64)]| {
                 let parts: Vec<_> = pairs.iter().map(|(state, count)| format!("{count} {state}")).collect();
-                if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+                if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
             };
             let size = status.bytes.map_or(String::new(), |bytes| format!(", {} KB", bytes / 1024));
-            rows.push(row("storage", format!("{backend}, schema {}{size}", status.schema)));
-            rows.push(row("sessions", status.sessions.to_string()));
-            rows.push(row("runs", list(&status.runs)));
-            rows.push(row("outbox", list(&status.outbox)));
+            rows.push(row(texts::STATUS_STORAGE, format!("{backend}, schema {}{size}", status.schema)));
+            rows.push(row(texts::STATUS_SESSIONS, status.sessions.to_string()));
+            rows.push(row(texts::STATUS_RUNS, list(&status.runs)));
+            rows.push(row(texts::STATUS_OUTBOX, list(&status.outbox)));
         }
     }
     if let Some(holder) = holder {
-        rows.push(row("in use by", holder));
+        rows.push(row(texts::STATUS_HOLDER, holder));
     }
     print(&table(&rows))?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::home::Home;
+use crate::home::{Home, names};
 
 #[test]
 fn without_a_file_every_key_has_its_default() {
@@ -76,6 +76,19 @@ fn a_change_that_would_be_wrong_is_refused_with_every_reason_and_the_file_stays(
         json!({ "revisions": [] }),
         "nothing was saved"
     );
+}
+
+#[test]
+fn a_refused_change_makes_no_home() {
+    let home = Home::new();
+    for words in [
+        ["config", "set", "gateway.prot", "1"].as_slice(),
+        &["config", "unset", "gateway.port"],
+        &["config", "rollback", "1"],
+    ] {
+        assert_eq!(home.call(words).run().code, Some(1), "{words:?}");
+        assert!(!home.root().exists(), "{words:?} made {:?}", names(home.around()));
+    }
 }
 
 #[test]

@@ -171,18 +171,14 @@ fn a_transcript_of_another_session_stays_as_it_is() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_written_is_an_error_that_names_it() {
+fn a_folder_in_place_of_a_transcript_is_set_aside_and_told() {
     let home = Home::new();
     let id = home.ask("one")["sessionId"].as_str().unwrap().to_owned();
     fs::remove_file(home.transcript(&id)).unwrap();
     fs::create_dir(home.transcript(&id)).unwrap();
-    let done = home.call(&["ask", "two"]).run();
-    assert_eq!(done.code, Some(1), "{done:?}");
+    let done = home.call(&["ask", "two"]).ok();
     assert!(done.stderr.contains(&format!("{id}.jsonl")), "which file: {done:?}");
-    assert_eq!(Log::without_transcript(&home, "main").turns(), 2, "the answer is committed all the same");
-    fs::remove_dir(home.transcript(&id)).unwrap();
-    home.ask("three");
-    assert_eq!(Log::of(&home, "main").questions(), ["one", "two", "three"]);
+    assert_eq!(Log::of(&home, "main").questions(), ["one", "two"]);
 }
 
 #[test]

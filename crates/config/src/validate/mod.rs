@@ -10,6 +10,7 @@ mod unused;
 mod view;
 mod walk;
 
+pub(crate) use suggest::for_path;
 pub(crate) use unused::{is_unused, unused_keys};
 
 use serde_json::Value;

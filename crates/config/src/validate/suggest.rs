@@ -2,6 +2,7 @@
 //!
 //! A key beside it comes first, then a key of that name anywhere in the file. Nothing is better than a wild guess.
 
+use crate::path::KeyPath;
 use crate::shape::{self, Node, Shape};
 
 /// How alike two words must be, from 0 to 1.
@@ -15,6 +16,21 @@ pub(super) fn for_key<'k>(
 ) -> Option<String> {
     let beside = |sibling: String| if parent.is_empty() { sibling } else { format!("{parent}.{sibling}") };
     nearest(key, siblings).map(beside).or_else(|| elsewhere(parent, key))
+}
+
+/// The key that was probably meant by a path no key has.
+pub(crate) fn for_path(path: &KeyPath) -> Option<String> {
+    let mut node = shape::root();
+    let mut parent = String::new();
+    for key in path.segments() {
+        let Some(child) = node.key(key) else {
+            let Shape::Object { keys, .. } = &node.shape else { return None };
+            return for_key(&parent, key, keys.iter().map(|(name, _)| name.as_str()));
+        };
+        parent = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
+        node = child;
+    }
+    None
 }
 
 /// The candidate that is most like the word, if one is near enough.

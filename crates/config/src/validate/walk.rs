@@ -72,6 +72,9 @@ pub(super) fn check(node: &Node, view: &View<'_>, found: &mut Vec<Problem>) {
 fn mismatch(node: &Node, view: &View<'_>) -> Problem {
     let received = if node.sensitive {
         format!("{} (the value is secret and not shown)", kind_of(view.value))
+    } else if view.value.is_string() && holds_others(node) {
+        // A text in the place of a section: perhaps a token that belongs one level down.
+        kind_of(view.value).to_owned()
     } else {
         view.shown()
     };
@@ -93,6 +96,14 @@ fn mismatch(node: &Node, view: &View<'_>) -> Problem {
         _ => "",
     };
     view.problem(format!("expected {}, got {received}{hint}", expected(node)))
+}
+
+/// Whether the place is for keys or elements, not for one value.
+fn holds_others(node: &Node) -> bool {
+    !matches!(
+        node.shape,
+        Shape::Text { .. } | Shape::Integer { .. } | Shape::Number { .. } | Shape::Boolean | Shape::Choice(_)
+    )
 }
 
 fn expected_by(node: Option<&Node>) -> String {
@@ -150,7 +161,7 @@ mod tests {
                 "gateway.port: expected a whole number from 1 to 65535, got 70000",
                 r#"gateway.bind: expected one of "loopback", "lan", got "loopbak", did you mean "loopback"?"#,
                 r#"agents.defaults.timeoutSeconds: expected a whole number of at least 1, got "600"; write it without quotes"#,
-                r#"agents.defaults.model: expected an object, got "x/y""#,
+                "agents.defaults.model: expected an object, got a string",
                 "agents.list[0].id: required key is missing; it takes a name of 1 to 64 lower-case letters, digits, - and _, with a letter or digit first",
                 r#"agents.list[1].id: expected a name of 1 to 64 lower-case letters, digits, - and _, with a letter or digit first, got "Bad Id""#,
                 "agents.list[1].model: expected a string or an object, got 5",

@@ -1,8 +1,9 @@
 //! SIGKILL at every fault point that `ask` passes, on both databases.
 //!
-//! The points are not listed here: an ask that is traced tells which ones it passes and how often. Each is then hit, and
-//! everything that had been acknowledged must be there, once and in order. The seed decides what was asked before. A failure prints what to set to see it again: `TIDEGATE_KILL_POINT=<point>@<hit>` and
-//! `TIDEGATE_SEED=<seed>` run that one case. `TIDEGATE_SEEDS` is how many seeds there are, 3 unless said otherwise.
+//! The points are not listed here: an ask that is traced tells which ones it passes and how often. Each is then hit,
+//! and everything that had been acknowledged must be there, once and in order. The seed decides what was asked before.
+//! A failure prints what to set to see it again: `TIDEGATE_KILL_POINT=<point>@<hit>` and `TIDEGATE_SEED=<seed>` run
+//! that one case. `TIDEGATE_SEEDS` is how many seeds there are, 3 unless said otherwise.
 
 mod story;
 mod witness;
@@ -64,12 +65,14 @@ fn discover(backend: Backend, story: &Story) -> Option<Vec<Point>> {
     for name in fs::read_to_string(&trace).expect("a trace was written").lines() {
         *passed.entry(name.to_owned()).or_default() += 1;
     }
-    for expected in ["storage.accept.after_commit", "storage.finish.before_commit", "engine.mirror.half_written"] {
+    for expected in
+        ["storage.accept.after_commit", "storage.finish.before_commit", "engine.mirror.half_written"]
+    {
         assert!(passed.contains_key(expected), "{expected} is not among {passed:?}");
     }
-    let points = passed.into_iter().flat_map(|(name, times)| {
-        (1..=times.min(HITS)).map(move |hit| Point { name: name.clone(), hit })
-    });
+    let points = passed
+        .into_iter()
+        .flat_map(|(name, times)| (1..=times.min(HITS)).map(move |hit| Point { name: name.clone(), hit }));
     Some(points.filter(Point::wanted).collect())
 }
 
@@ -84,7 +87,7 @@ fn kill_at(home: &Home, witness: &mut Witness<'_>, death: &Death, point: &Point)
         witness.look_before_recovery();
     }
     witness.go_on(&death.next);
-    witness.look();
+    witness.look_in(death.next.session);
 }
 
 /// Says how to see a failure again.
@@ -116,6 +119,9 @@ fn everywhere(backend: Backend, scene: Scene) {
                 let what = format!("{}@{}", point.name, point.hit);
                 telling(&what, seed, || kill_at(&home, &mut witness, &story.death(deaths), point));
             }
+            let last =
+                together.last().map(|point| format!("{}@{}", point.name, point.hit)).unwrap_or_default();
+            telling(&last, seed, || witness.look());
         }
     }
     println!("{deaths} deaths on {backend:?}, {scene:?}");

@@ -1,5 +1,6 @@
 //! What must be in a home: everything acknowledged, once and in order; of the dead asks all or nothing.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -21,6 +22,8 @@ struct Asked {
     question: Question,
     /// What it printed; nothing when it died.
     answer: Option<Value>,
+    /// The log it is in, once that is known: also one that died may have been committed.
+    session_id: OnceCell<String>,
 }
 
 impl<'a> Witness<'a> {
@@ -53,29 +56,58 @@ impl<'a> Witness<'a> {
     pub(super) fn acknowledged(&mut self, question: &Question, done: &Done) {
         let answer = done.json();
         assert_eq!(answer["success"], true, "{done:?}");
-        self.asked.push(Asked { question: question.clone(), answer: Some(answer) });
+        self.asked.push(Asked {
+            question: question.clone(),
+            answer: Some(answer),
+            session_id: OnceCell::new(),
+        });
     }
 
     pub(super) fn died(&mut self, question: &Question) {
-        self.asked.push(Asked { question: question.clone(), answer: None });
+        self.asked.push(Asked { question: question.clone(), answer: None, session_id: OnceCell::new() });
     }
 
-    /// Reading works beside a corpse too, and shows everything acknowledged: whoever opens SQLite's file first reads back
-    /// the newest commits.
+    /// Reading works beside a corpse too, and shows everything acknowledged: whoever opens SQLite's file first reads
+    /// back the newest commits.
     pub(super) fn look_before_recovery(&self) {
         let runs = self.home.runs();
         for asked in self.asked.iter().filter(|asked| asked.answer.is_some()) {
-            assert_eq!(self.run_of(&runs, asked)["state"], "completed");
+            assert_eq!(run_of(&runs, asked)["state"], "completed");
         }
     }
 
     /// Everything is as it must be, after an ask that went through.
     pub(super) fn look(&self) {
+        let (logs, current) = self.look_at_runs();
+        let sessions = self.home.sessions();
+        assert_eq!(sessions.len(), current.len(), "a session without a conversation: {sessions:?}");
+        for (session_id, asked) in &logs {
+            self.look_at_log(session_id, asked);
+        }
+        for (name, session_id) in current {
+            let row = sessions.iter().find(|row| row["sessionId"] == session_id.as_str()).unwrap();
+            assert_eq!(
+                (&row["sessionKey"], &row["current"]),
+                (&Value::from(name), &Value::Bool(true)),
+                "{row}"
+            );
+        }
+        self.sound();
+    }
+
+    /// The same as far as one conversation shows it.
+    pub(super) fn look_in(&self, session: &str) {
+        let (logs, current) = self.look_at_runs();
+        let session_id = &current[session];
+        self.look_at_log(session_id, &logs[session_id]);
+    }
+
+    /// Every ask has its run, ended as it must; answers who is in which log, and which logs are in use.
+    fn look_at_runs(&self) -> (BTreeMap<String, Vec<&Asked>>, BTreeMap<&str, String>) {
         let runs = self.home.runs();
         let mut logs: BTreeMap<String, Vec<&Asked>> = BTreeMap::new();
         let mut current: BTreeMap<&str, String> = BTreeMap::new();
         let mut seen = 0;
-        let sessions = self.home.sessions();
         for asked in &self.asked {
             let found: Vec<_> =
                 runs.iter().filter(|run| run["input"] == asked.question.text.as_str()).collect();
@@ -96,28 +128,16 @@ impl<'a> Witness<'a> {
                 }
                 _ => panic!("{:?} ended as {state}: {run}", asked.question),
             }
-            let session_id = self.session_of(asked, run);
+            let session_id = asked.session_id.get_or_init(|| self.session_of(asked, run)).clone();
             current.insert(asked.question.session, session_id.clone());
             logs.entry(session_id).or_default().push(asked);
         }
         assert_eq!(runs.len(), seen, "a run that nobody asked for: {runs:?}");
-        assert_eq!(sessions.len(), current.len(), "a session without a conversation: {sessions:?}");
-        for (session_id, asked) in &logs {
-            self.look_at(session_id, asked);
-        }
-        for (name, session_id) in current {
-            let row = sessions.iter().find(|row| row["sessionId"] == session_id.as_str()).unwrap();
-            assert_eq!(
-                (&row["sessionKey"], &row["current"]),
-                (&Value::from(name), &Value::Bool(true)),
-                "{row}"
-            );
-        }
-        self.sound();
+        (logs, current)
     }
 
     /// The log and the transcript have these questions and no others, with the answers that were printed.
-    fn look_at(&self, session_id: &str, asked: &[&Asked]) {
+    fn look_at_log(&self, session_id: &str, asked: &[&Asked]) {
         let log = Log::of(self.home, session_id);
         let questions: Vec<_> = asked.iter().map(|asked| asked.question.text.as_str()).collect();
         assert_eq!(log.questions(), questions, "{session_id}");
@@ -150,13 +170,6 @@ impl<'a> Witness<'a> {
             .expect("a completed run is in a log")
     }
 
-    fn run_of<'r>(&self, runs: &'r [Value], asked: &Asked) -> &'r Value {
-        let id = &asked.answer.as_ref().expect("it was answered")["requestId"];
-        let found: Vec<_> = runs.iter().filter(|run| run["requestId"] == *id).collect();
-        assert_eq!(found.len(), 1, "{:?} is there {} times", asked.question, found.len());
-        found[0]
-    }
-
     fn sound(&self) {
         if self.home.is_sqlite() {
             let connection = rusqlite::Connection::open(self.home.database()).unwrap();
@@ -165,4 +178,12 @@ impl<'a> Witness<'a> {
             assert_eq!(verdict, "ok");
         }
     }
+}
+
+/// The run of an ask that was answered.
+fn run_of<'r>(runs: &'r [Value], asked: &Asked) -> &'r Value {
+    let id = &asked.answer.as_ref().expect("it was answered")["requestId"];
+    let found: Vec<_> = runs.iter().filter(|run| run["requestId"] == *id).collect();
+    assert_eq!(found.len(), 1, "{:?} is there {} times", asked.question, found.len());
+    found[0]
 }

@@ -55,10 +55,10 @@ async fn a_noted_position_is_remembered(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let lease = converse(store, &make, &make.key("work"), owner).await;
-    let half = MirrorPosition { seq: 1, bytes: 120 };
+    let half = MirrorPosition { seq: 1, bytes: 120, checksum: -120 };
     store.note_mirrored(make.tenant(), lease.session, half).await.unwrap();
     assert_eq!(backlog(store, &make).await.iter().map(|task| task.position).collect::<Vec<_>>(), [half]);
-    let whole = MirrorPosition { seq: 2, bytes: 250 };
+    let whole = MirrorPosition { seq: 2, bytes: 250, checksum: -250 };
     store.note_mirrored(make.tenant(), lease.session, whole).await.unwrap();
     assert_eq!(backlog(store, &make).await, []);
 }
@@ -68,7 +68,7 @@ async fn a_log_that_grows_comes_back_from_its_position(store: &ScratchStore) {
     let owner = enlist(store, &make).await;
     let key = make.key("work");
     let lease = converse(store, &make, &key, owner).await;
-    let position = MirrorPosition { seq: 2, bytes: 250 };
+    let position = MirrorPosition { seq: 2, bytes: 250, checksum: -250 };
     store.note_mirrored(make.tenant(), lease.session, position).await.unwrap();
     let created_at = store.session(&key).await.unwrap().unwrap().created_at;
     let next = start(store, owner, make.accept(&key)).await;
@@ -90,7 +90,7 @@ async fn the_backlog_is_bounded(store: &ScratchStore) {
         assert!(tasks.len() <= 2);
         let Some(task) = tasks.first() else { break };
         seen.push(task.session);
-        let whole = MirrorPosition { seq: 2, bytes: 10 };
+        let whole = MirrorPosition { seq: 2, bytes: 10, checksum: -10 };
         store.note_mirrored(make.tenant(), task.session, whole).await.unwrap();
     }
     seen.sort_unstable();
@@ -116,7 +116,12 @@ async fn a_position_of_an_unknown_log_makes_nothing(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let before = store.snapshot(make.tenant()).await;
     // Whether that is an error is open; the log may just have been deleted.
-    let _ =
-        store.note_mirrored(make.tenant(), make.id::<SessionId>(), MirrorPosition { seq: 1, bytes: 1 }).await;
+    let _ = store
+        .note_mirrored(
+            make.tenant(),
+            make.id::<SessionId>(),
+            MirrorPosition { seq: 1, bytes: 1, checksum: -1 },
+        )
+        .await;
     before.assert_same(&store.snapshot(make.tenant()).await);
 }

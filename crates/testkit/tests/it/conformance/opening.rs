@@ -76,7 +76,7 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
     let reader_store: &dyn Store = &*reader;
     let outcome = make.outcome(&intent, ToolRunState::Succeeded, Vec::new());
     let sent = SendOutcome::Sent { id: "remote".to_owned() };
-    let position = MirrorPosition { seq: 1, bytes: 1 };
+    let position = MirrorPosition { seq: 1, bytes: 1, checksum: -1 };
     let errors = [
         ("accept", reader_store.accept(make.accept(&key)).await.err()),
         ("claim", reader_store.claim(&key, &owner, HOUR, make.now()).await.err()),

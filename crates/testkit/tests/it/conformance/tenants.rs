@@ -140,7 +140,9 @@ async fn a_position_does_not_reach_another_tenant(store: &ScratchStore) {
     let owner = enlist(store, &one).await;
     let (lease, _) = fill(store, &one, owner).await;
     let before = both(store, &one, &two).await;
-    let _ = store.note_mirrored(two.tenant(), lease.session, MirrorPosition { seq: 2, bytes: 9 }).await;
+    let _ = store
+        .note_mirrored(two.tenant(), lease.session, MirrorPosition { seq: 2, bytes: 9, checksum: -9 })
+        .await;
     assert_untouched(store, &one, &two, &before).await;
 }
 
