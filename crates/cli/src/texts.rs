@@ -33,7 +33,7 @@ texts! {
     INVALID_SESSION: "--session takes a name of 1 to {most} bytes", "--session 的名称须为 1 到 {most} 字节";
     INVALID_TIMEOUT: "Invalid value for --timeout: {value} (seconds, more than 0)", "--timeout 的值无效：{value}（单位为秒，须大于 0）";
     NO_SUCH_AGENT: "there is no agent {name}; known: {known}", "没有名为 {name} 的 agent；已有：{known}";
-    INTERRUPTED_RUNS: "note: {count} earlier run(s) ended without an answer when their process died; see: {program} runs list --state interrupted", "注意：{count} 个先前的运行因进程中断而没有回答；查看：{program} runs list --state interrupted";
+    INTERRUPTED_RUNS: "note: {count} earlier run(s) ended before they could answer; see: {program} runs list --state interrupted", "注意：{count} 个先前的运行没有来得及回答就结束了；查看：{program} runs list --state interrupted";
 
     LAST_GOOD: "!! {file} is not valid. Going on with the last good configuration (revision {revision}):", "!! {file} 无效。暂用最近一次有效的配置（第 {revision} 版）：";
     LAST_GOOD_MEND: "!! Mend the file and check it with: {program} config validate", "!! 请修正该文件，并用以下命令检查：{program} config validate";
@@ -43,6 +43,7 @@ texts! {
     CONFIG_SET: "{path} set (revision {revision})", "已设置 {path}（第 {revision} 版）";
     CONFIG_UNSET: "{path} removed (revision {revision})", "已删除 {path}（第 {revision} 版）";
     CONFIG_NOT_SET: "{path} is not set", "{path} 没有设置";
+    CONFIG_DEFAULTS: "Defaults are shown with --effective", "默认值可用 --effective 查看";
     CONFIG_RESTORED: "revision {number} is in force again (as revision {revision})", "已恢复第 {number} 版（现为第 {revision} 版）";
     INVALID_REVISION: "{value} is not a revision number; see `config revisions`", "{value} 不是版本号；请看 `config revisions`";
     NO_REVISIONS: "No revisions yet. A change with `config set` makes the first.", "还没有历史版本。用 `config set` 修改后会产生第一个。";
@@ -79,6 +80,7 @@ texts! {
     HELP_OPTIONS: "Options:", "选项：";
     HELP_MORE: "Details of a command: {program} <command> --help", "查看某个命令：{program} <命令> --help";
     HELP_LEAD: "Tidegate, a gateway to your AI agents", "Tidegate，你的 AI agent 网关";
+    HELP_ENVIRONMENT: "Environment: TIDEGATE_HOME the home, TIDEGATE_LANG the language (en, zh-CN), NO_COLOR no colours", "环境变量：TIDEGATE_HOME 数据目录，TIDEGATE_LANG 语言（en、zh-CN），NO_COLOR 不用颜色";
     HELP_EXIT: "Exit codes: 0 done, 1 failed (the code in brackets on standard error says why), 130 and 143 ended by a signal", "退出码：0 成功，1 失败（标准错误输出中方括号内为错误码），130 与 143 被信号终止";
 
     E_STALE: "another owner took the session over; this run may not write any more", "会话已被其他进程接管，此运行不能再写入";

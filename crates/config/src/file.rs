@@ -56,6 +56,16 @@ pub struct Edited {
     pub warnings: Vec<Problem>,
 }
 
+/// A change that may be made.
+struct Plan {
+    /// The text of the file now; absent when there is none.
+    current: Option<String>,
+    previous_hash: String,
+    edited: String,
+    before: Outcome,
+    after: Outcome,
+}
+
 impl ConfigFile {
     /// `revisions_dir` is made when the first revision is saved.
     pub fn new(path: PathBuf, revisions_dir: PathBuf) -> Self {
@@ -141,17 +151,11 @@ impl ConfigFile {
         env: &Env,
         now_ms: i64,
     ) -> Result<Edited, EditError> {
+        // Once without the lock: a change that is refused makes nothing, not even the folder of the lock.
+        self.plan(change, base_hash, env)?;
         let _lock = self.lock()?;
-        let current = self.read()?;
-        let previous_hash = hash_of(current.as_deref().unwrap_or_default().as_bytes());
-        check_base(base_hash, &previous_hash)?;
+        let Plan { current, previous_hash, edited, before, after } = self.plan(change, base_hash, env)?;
         let text = current.as_deref().unwrap_or(NEW_FILE);
-        let edited = edit::apply(text, change).map_err(|error| self.edit_error(error))?;
-        let before = self.outcome(text, env);
-        let after = self.outcome(&edited, env);
-        if let Some(problems) = refusal(before.problems(), after.problems()) {
-            return Err(EditError::Refused { file: self.path.clone(), problems });
-        }
         if current.is_some() {
             self.save(text, &before, now_ms)?;
         }
@@ -166,6 +170,21 @@ impl ConfigFile {
             remaining: after.problems().to_vec(),
             warnings: after.warnings,
         })
+    }
+
+    /// What a change would do, if it may be made.
+    fn plan(&self, change: &Change, base_hash: Option<&str>, env: &Env) -> Result<Plan, EditError> {
+        let current = self.read()?;
+        let previous_hash = hash_of(current.as_deref().unwrap_or_default().as_bytes());
+        check_base(base_hash, &previous_hash)?;
+        let text = current.as_deref().unwrap_or(NEW_FILE);
+        let edited = edit::apply(text, change).map_err(|error| self.edit_error(error))?;
+        let before = self.outcome(text, env);
+        let after = self.outcome(&edited, env);
+        if let Some(problems) = refusal(before.problems(), after.problems()) {
+            return Err(EditError::Refused { file: self.path.clone(), problems });
+        }
+        Ok(Plan { current, previous_hash, edited, before, after })
     }
 
     /// The value of a key, or the whole document; `None` when it is not set.

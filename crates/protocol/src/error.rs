@@ -52,7 +52,7 @@ codes! {
     DeadlineExceeded = "DEADLINE_EXCEEDED",
     /// The run was ended by somebody.
     Aborted = "ABORTED",
-    /// The process died while the run was under way, and nobody waits for its answer any more.
+    /// The process ended while the run was under way, and nobody waits for its answer any more.
     Interrupted = "INTERRUPTED",
     /// The run crashed the process three times and is not tried again.
     Poison = "POISON",

@@ -225,7 +225,7 @@ pub(crate) async fn settle_session(
 /// How a run whose process died ends; `None` when it is tried again.
 fn next_state(reply: Option<&ReplyTarget>, attempt: u32) -> Option<(RunState, ErrorBody)> {
     if reply == Some(&ReplyTarget::Caller) {
-        let error = ErrorBody::new(ErrorCode::Interrupted, "the process died and its caller with it");
+        let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
         return Some((RunState::Interrupted, error));
     }
     if attempt >= POISON_CRASHES {

@@ -50,14 +50,15 @@ impl Library for PostgresStore {
             sqlx::query(concat!(
                 "SELECT ",
                 session_columns!(),
-                ", true AS is_current FROM session_keys k
-                 JOIN sessions s ON s.tenant_id = k.tenant_id AND s.id = k.session_id
-                 WHERE k.tenant_id = $1 AND ($2::text IS NULL OR s.agent_id = $2)
+                ", coalesce(k.session_id = s.id, false) AS is_current FROM sessions s
+                 LEFT JOIN session_keys k ON k.tenant_id = s.tenant_id AND k.session_key = s.session_key
+                 WHERE s.tenant_id = $1 AND ($4 OR k.session_id = s.id) AND ($2::text IS NULL OR s.agent_id = $2)
                  ORDER BY s.updated_at DESC, s.id DESC LIMIT $3"
             ))
             .bind(tenant.as_str())
             .bind(agent)
             .bind(i64::from(filter.limit))
+            .bind(filter.all)
         });
         collect(&rows.await?, session)
     }

@@ -175,7 +175,7 @@ pub(crate) fn settle_session(
 /// How a run whose process died ends; `None` when it is tried again.
 fn next_state(reply: &ReplyTarget, attempt: u32) -> Option<(RunState, ErrorBody)> {
     if *reply == ReplyTarget::Caller {
-        let error = ErrorBody::new(ErrorCode::Interrupted, "the process died and its caller with it");
+        let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
         return Some((RunState::Interrupted, error));
     }
     if attempt >= POISON_CRASHES {

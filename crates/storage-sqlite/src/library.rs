@@ -25,13 +25,13 @@ impl Library for SqliteStore {
             collect(
                 connection,
                 &format!(
-                    "{SESSION} WHERE s.tenant_id = ?1 AND is_current AND (?2 IS NULL OR s.agent_id = ?2)
+                    "{SESSION} WHERE s.tenant_id = ?1 AND (is_current OR ?4) AND (?2 IS NULL OR s.agent_id = ?2)
                      ORDER BY s.updated_at DESC, s.id DESC LIMIT ?3"
                 ),
                 params![
                     tenant.as_str(),
                     filter.agent.as_ref().map(|agent| agent.as_str().to_owned()),
-                    filter.limit
+                    filter.limit, filter.all
                 ],
                 session,
             )

@@ -12,7 +12,7 @@ use crate::outbox::OutboxState;
 
 #[async_trait]
 pub trait Library: Send + Sync {
-    /// Session keys with a conversation, the most recently used first.
+    /// Conversations, the most recently used first: those that are their key's current one, or all.
     async fn sessions(&self, tenant: &TenantId, filter: SessionFilter) -> Result<Vec<SessionRow>>;
 
     /// The current conversation of a key.
@@ -50,6 +50,8 @@ pub trait Library: Send + Sync {
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     pub agent: Option<AgentId>,
+    /// Also those that were begun anew since, and those that never became current.
+    pub all: bool,
     pub limit: u32,
 }
 

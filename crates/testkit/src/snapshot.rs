@@ -86,7 +86,10 @@ pub async fn library(store: &dyn Store, tenant: &TenantId) -> LibraryView {
         outbox.extend(store.outbox_of(tenant, run.id).await.expect(READS));
     }
     LibraryView {
-        sessions: store.sessions(tenant, SessionFilter { agent: None, limit: ALL }).await.expect(READS),
+        sessions: store
+            .sessions(tenant, SessionFilter { agent: None, all: true, limit: ALL })
+            .await
+            .expect(READS),
         entries,
         runs,
         tool_runs,

@@ -25,6 +25,7 @@ pub(super) fn get(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         let failure = Failure::new(ErrorCode::NotFound, texts::CONFIG_NOT_SET.with(&[("path", &name)]));
         return Err(match path.as_ref().and_then(tidegate_config::suggest) {
             Some(key) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &key)])),
+            None if reveal == Reveal::Source => failure.with_hint(texts::CONFIG_DEFAULTS.with(&[])),
             None => failure,
         });
     };
@@ -67,7 +68,11 @@ pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -
     match file.load(&app.env) {
         Ok(loaded) => {
             if parsed.has("json") {
-                let warnings: Vec<_> = loaded.warnings.iter().map(problem_json).collect();
+                let warnings: Vec<_> = loaded
+                    .warnings
+                    .iter()
+                    .map(|warning| json!({ "path": warning.path, "message": warning.message }))
+                    .collect();
                 print_json(
                     &json!({ "valid": true, "path": file.path(), "hash": loaded.hash, "warnings": warnings }),
                 )?;

@@ -35,7 +35,7 @@ pub(super) fn program(app: &App, words: &[String]) -> Outcome {
     let _ = writeln!(text, "\n{}", app.output.bold(app.say(texts::HELP_TAIL)));
     text.push_str(&table(&flag_rows(app, GLOBALS)));
     let _ = writeln!(text, "\n{}", app.fill(texts::HELP_MORE, &[("program", &app.program)]));
-    let _ = writeln!(text, "{}", app.say(texts::HELP_EXIT));
+    let _ = writeln!(text, "{}\n{}", app.say(texts::HELP_ENVIRONMENT), app.say(texts::HELP_EXIT));
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -28,10 +28,11 @@ pub(crate) fn run(app: &App, words: &[String]) -> Outcome {
     let before_end = || words.iter().take_while(|word| *word != "--");
     let command_words = leading_words(words);
     match command_words.first().map(|at| words[*at].as_str()) {
-        None if before_end().any(|word| word == "-v" || word == "--version") => return version(app, words),
+        None if before_end().any(|word| word == "-v" || word == "--version") => {
+            return version(crate::arguments::wants_json(words));
+        }
         None => return help::program(app, words),
         Some("help") => return help::of(app, &words[command_words[0] + 1..]),
-        Some("version") => return version(app, words),
         Some(_) => {}
     }
     let Some((command, rest)) = find(words, &command_words) else {
@@ -118,22 +119,29 @@ fn unknown(app: &App, words: &[String], leading: &[usize]) -> Failure {
         return Failure::new(code, message).with_hint(hint);
     }
     let failure = Failure::new(ErrorCode::UnknownCommand, texts::UNKNOWN_COMMAND.with(&[("word", &first)]));
-    let known = ALL.iter().map(|command| command.path[0]).chain(["help", "version"]);
+    let known = ALL.iter().map(|command| command.path[0]);
     match crate::arguments::closest(first, known) {
         Some(word) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &word)])),
         None => failure.with_hint(texts::SEE_HELP.with(&[("program", &app.program)])),
     }
 }
 
-fn version(app: &App, words: &[String]) -> Outcome {
-    let _ = app;
-    if crate::arguments::wants_json(words) {
+fn version(json: bool) -> Outcome {
+    if json {
         let value = serde_json::json!({ "name": "tidegate", "version": env!("CARGO_PKG_VERSION") });
         crate::output::print_json(&value)?;
     } else {
         print_line(VERSION)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn version_command(_app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    version(parsed.has("json"))
+}
+
+fn help_command(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    help::of(app, &parsed.arguments)
 }
 
 /// What runs a command.

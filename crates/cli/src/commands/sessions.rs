@@ -35,7 +35,7 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
     let tenant = settings::scope(&loaded.config, None)?.tenant;
     let rows = block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Vec::new()) };
-        Ok(store.sessions(&tenant, SessionFilter { agent, limit }).await?)
+        Ok(store.sessions(&tenant, SessionFilter { agent, all: parsed.has("all"), limit }).await?)
     })?;
     if parsed.has("json") {
         print_json(&json!({ "sessions": rows.iter().map(session_json).collect::<Vec<_>>() }))?;

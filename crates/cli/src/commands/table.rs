@@ -103,8 +103,9 @@ macro_rules! rows {
 
 rows! {
     ["ask"] "<input>" (0, usize::MAX) ASK_FLAGS, Input, ask::run,
-        "ask an agent; a person reads the answer, a pipe gets JSON", "向 agent 提问；终端上显示回答，管道中输出 JSON";
-    ["sessions" "list"] "" (0, 0) &[AGENT, LIMIT], Option, sessions::list,
+        "ask an agent (also called agent); a terminal shows the answer, a pipe gets JSON", "向 agent 提问（也可写作 agent）；终端上显示回答，管道中输出 JSON";
+    ["sessions" "list"] "" (0, 0)
+        &[AGENT, LIMIT, flag("all", Takes::Nothing, "also conversations that were begun anew since", "包括已重新开始的旧会话")], Option, sessions::list,
         "conversations, the last used first", "列出会话，最近使用的在前";
     ["sessions" "show"] "<session>" (1, 1) &[AGENT, LIMIT], Option, sessions::show,
         "what was said in a conversation", "显示会话内容";
@@ -143,6 +144,10 @@ rows! {
         "earlier versions of the file", "列出文件的历史版本";
     ["config" "rollback"] "<revision>" (1, 1) &[BASE_HASH], Option, config::rollback,
         "bring an earlier version back", "恢复某个历史版本";
+    ["version"] "" (0, 0) &[], Option, super::version_command,
+        "the version (also --version, -v)", "显示版本（也可用 --version、-v）";
+    ["help"] "[command]" (0, 2) &[], Option, super::help_command,
+        "this help, or that of a command (also --help, -h)", "显示帮助或某个命令的帮助（也可用 --help、-h）";
 }
 
 /// What runs this command.

@@ -115,7 +115,7 @@ fn a_session_name_that_is_too_long_is_called_that() {
     home.ask_in(&"n".repeat(256), "hi");
     let failed = home.call(&["ask", "--session", &"n".repeat(257), "hi"]).fails("INVALID_VALUE");
     assert!(failed.message.contains("256"), "{failed:?}");
-    home.call(&["ask", "--session=", "hi"]).fails("INVALID_VALUE");
+    home.call(&["ask", "--session=", "hi"]).fails("MISSING_VALUE");
 }
 
 #[test]

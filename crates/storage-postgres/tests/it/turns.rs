@@ -61,7 +61,10 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
             (session.id, session.alias.clone(), session.current),
             (lease.session, lease.alias.clone(), true)
         );
-        let listed = store.sessions(lease.tenant(), SessionFilter { agent: None, limit: 9 }).await.unwrap();
+        let listed = store
+            .sessions(lease.tenant(), SessionFilter { agent: None, all: false, limit: 9 })
+            .await
+            .unwrap();
         assert_eq!(listed, vec![session.clone()]);
         let named = store.session_by_name(lease.tenant(), lease.alias.as_deref().unwrap()).await.unwrap();
         assert_eq!(named, Some(session));

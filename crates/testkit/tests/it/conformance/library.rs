@@ -1,7 +1,9 @@
 //! Reading: orders, filters, names and counts.
 
 use tidegate_protocol::{RunId, RunState, SendOutcome, SessionId};
-use tidegate_storage::{Finish, RunFilter, RunLookup, SCHEMA, SessionFilter, StoreStatus};
+use tidegate_storage::{
+    Accept, Finish, RunFilter, RunLookup, SCHEMA, SessionChoice, SessionFilter, StoreStatus,
+};
 use tidegate_testkit::requests::{Requests, parse};
 use tidegate_testkit::stores::{Backend, ScratchStore};
 
@@ -11,6 +13,7 @@ on_both_backends! {
     an_empty_store_answers_every_read,
     conversations_come_most_recently_used_first,
     conversations_are_filtered_by_agent_and_bounded,
+    a_conversation_begun_anew_is_still_listed_among_all,
     a_conversation_is_found_by_its_id_and_its_alias,
     lines_are_read_in_pages,
     runs_come_newest_first_and_are_filtered,
@@ -22,7 +25,10 @@ on_both_backends! {
 async fn an_empty_store_answers_every_read(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let (tenant, key) = (make.tenant(), make.key("work"));
-    assert_eq!(store.sessions(tenant, SessionFilter { agent: None, limit: 10 }).await.unwrap(), []);
+    assert_eq!(
+        store.sessions(tenant, SessionFilter { agent: None, all: false, limit: 10 }).await.unwrap(),
+        []
+    );
     assert_eq!(store.session(&key).await.unwrap(), None);
     assert_eq!(store.session_by_name(tenant, "lc-1-abcd").await.unwrap(), None);
     assert_eq!(store.entries(tenant, make.id::<SessionId>(), 0, 10).await.unwrap(), []);
@@ -45,12 +51,29 @@ async fn conversations_come_most_recently_used_first(store: &ScratchStore) {
     let failed = start(store, owner, make.accept(&make.key("four"))).await;
     store.finish(&failed, make.failed()).await.unwrap();
     queue(store, make.accept(&make.key("five"))).await;
-    let rows = store.sessions(make.tenant(), SessionFilter { agent: None, limit: 10 }).await.unwrap();
+    let rows =
+        store.sessions(make.tenant(), SessionFilter { agent: None, all: false, limit: 10 }).await.unwrap();
     let names: Vec<_> = rows.iter().map(|row| row.key.label()).collect();
     assert_eq!(names, ["one", "three", "two"]);
     for row in rows {
         assert_eq!(store.session(&row.key).await.unwrap(), Some(row));
     }
+}
+
+async fn a_conversation_begun_anew_is_still_listed_among_all(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let old = converse(store, &make, &make.key("work"), owner).await;
+    let fresh = Accept { session: SessionChoice::Fresh, ..make.accept(&make.key("work")) };
+    let new = start(store, owner, fresh).await;
+    store.finish(&new, make.completed()).await.unwrap();
+    let listed = async |all| {
+        let filter = SessionFilter { agent: None, all, limit: 10 };
+        let rows = store.sessions(make.tenant(), filter).await.unwrap();
+        rows.into_iter().map(|row| (row.id, row.current)).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(false).await, [(new.session, true)]);
+    assert_eq!(listed(true).await, [(new.session, true), (old.session, false)]);
 }
 
 async fn conversations_are_filtered_by_agent_and_bounded(store: &ScratchStore) {
@@ -63,7 +86,7 @@ async fn conversations_are_filtered_by_agent_and_bounded(store: &ScratchStore) {
     helper.scope.agent = parse("helper");
     converse(store, &make, &helper, owner).await;
     let labels = async |agent: Option<&str>, limit| {
-        let filter = SessionFilter { agent: agent.map(parse), limit };
+        let filter = SessionFilter { agent: agent.map(parse), all: false, limit };
         let rows = store.sessions(make.tenant(), filter).await.unwrap();
         rows.iter().map(|row| format!("{}/{}", row.key.scope.agent, row.key.label())).collect::<Vec<_>>()
     };

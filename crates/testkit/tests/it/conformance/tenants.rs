@@ -75,7 +75,10 @@ async fn a_read_shows_one_tenant_only(store: &ScratchStore) {
     let owner = enlist(store, &one).await;
     let (lease, _) = fill(store, &one, owner).await;
     let tenant = two.tenant();
-    assert_eq!(store.sessions(tenant, SessionFilter { agent: None, limit: 10 }).await.unwrap(), []);
+    assert_eq!(
+        store.sessions(tenant, SessionFilter { agent: None, all: false, limit: 10 }).await.unwrap(),
+        []
+    );
     assert_eq!(store.session(&two.key("work")).await.unwrap(), None);
     for name in [lease.session.to_string(), "lc-7-abcd".to_owned()] {
         assert_eq!(store.session_by_name(tenant, &name).await.unwrap(), None);
