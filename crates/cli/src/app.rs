@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_config::{ConfigFile, Env, Loaded, Origin};
-use tidegate_engine::{EngineError, Home};
+use tidegate_engine::{EngineError, Home, HomeLock};
 use tidegate_protocol::{ErrorCode, TenantId};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_runtime::{Clock as _, SystemClock, redact};
@@ -22,6 +22,8 @@ const HOME_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct App {
     /// The name the program was called by.
+    pub(crate) name: String,
+    /// How to call it again for the same home, for hints.
     pub(crate) program: String,
     /// From the environment, then from the configuration once it is read.
     language: Cell<Language>,
@@ -30,11 +32,13 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(program: &str) -> Self {
+    pub(crate) fn new(program: &str, words: &[String]) -> Self {
         let env = Env::of_this_process();
         let name = Path::new(program).file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "tidegate".to_owned());
         Self {
-            program: name.filter(|name| !name.is_empty()).unwrap_or_else(|| "tidegate".to_owned()),
+            program: [name.as_str(), &chosen_home(words)].concat(),
+            name,
             language: Cell::new(Language::from_environment(|name| env.get(name).map(str::to_owned))),
             output: Output::detect(),
             env,
@@ -76,17 +80,25 @@ impl App {
         asked.map_or(HOME_PATIENCE, Duration::from_millis)
     }
 
+    fn hint(&self, failure: &Failure) -> Option<String> {
+        let hint = failure.hint.as_ref()?.in_language(self.language.get());
+        Some(redact(hint).replace("{program}", &self.program))
+    }
+
     /// Tells what went wrong, in the form that was asked for, and gives the exit code.
     pub(crate) fn report(&self, failure: &Failure, json: bool) -> ExitCode {
         let message = redact(failure.message.in_language(self.language.get())).into_owned();
         if json {
-            let error = json!({ "success": false, "error": { "code": failure.code, "message": message } });
+            let mut error =
+                json!({ "success": false, "error": { "code": failure.code, "message": message } });
+            if let Some(hint) = self.hint(failure) {
+                error["error"]["hint"] = hint.into();
+            }
             let _ = print_json(&error);
         }
         // Part of it may come from outside, and this may be a terminal.
         complain(&printable(&format!("[{}] {message}", failure.code)));
-        if let Some(hint) = &failure.hint {
-            let hint = redact(hint.in_language(self.language.get())).replace("{program}", &self.program);
+        if let Some(hint) = self.hint(failure) {
             complain(&printable(&hint));
         }
         if let Some(command) = failure.usage {
@@ -96,8 +108,46 @@ impl App {
     }
 }
 
+/// The options that chose the home, as they would be typed again.
+fn chosen_home(words: &[String]) -> String {
+    let mut chosen = String::new();
+    for (at, word) in words.iter().enumerate().take_while(|(_, word)| *word != "--") {
+        for option in ["--home", "--instance"] {
+            let value = match word.strip_prefix(option) {
+                Some("") => words.get(at + 1).map(String::as_str),
+                Some(rest) => rest.strip_prefix('='),
+                None => None,
+            };
+            if let Some(value) = value {
+                chosen = format!("{chosen} {option} {value}");
+            }
+        }
+    }
+    chosen
+}
+
+/// Takes the home's lock. Somebody who waits for it longer than a moment is told for whom.
+pub(crate) async fn lock_home(
+    app: &App,
+    home: &Home,
+    purpose: &str,
+    patience: Duration,
+) -> Result<HomeLock, Failure> {
+    let moment = Duration::from_secs(1).min(patience);
+    match home.lock(moment, purpose).await {
+        Err(EngineError::HomeBusy { holder, .. }) if patience > moment => {
+            complain(&app.fill(texts::WAITING, &[("holder", &holder)]));
+            Ok(home.lock(patience.saturating_sub(moment), purpose).await?)
+        }
+        other => Ok(other?),
+    }
+}
+
 /// The home folder: `--home`, `TIDEGATE_HOME`, or one in the user's home, of its own for each `--instance`.
 pub(crate) fn home_of(parsed: &Parsed) -> Result<Home, Failure> {
+    if parsed.value("home").is_some() && parsed.value("instance").is_some() {
+        return Err(Failure::new(ErrorCode::InvalidValue, texts::HOME_AND_INSTANCE.with(&[])));
+    }
     let home = if let Some(home) = parsed.value("home") {
         if home.is_empty() {
             return Err(Failure::new(

@@ -78,6 +78,7 @@ impl Failure {
 
     /// The message with what can be done about an error of this kind.
     fn with_usual_hint(code: ErrorCode, message: Message) -> Self {
+        let message = if code == ErrorCode::ConfigConflict { texts::E_CONFLICT.with(&[]) } else { message };
         let failure = Self::new(code, message);
         match texts::hint_for(code) {
             Some(hint) => failure.with_hint(hint.with(&[])),
@@ -154,6 +155,10 @@ impl From<tidegate_config::StoreError> for Failure {
 
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
+        if let EditError::Refused { .. } = error {
+            // The file itself is as good as before; what is wrong is the change, and the message says what.
+            return Self::new(ErrorCode::parse(error.code()), Message::plain(error.to_string()));
+        }
         Self::with_usual_hint(ErrorCode::parse(error.code()), Message::plain(error.to_string()))
     }
 }

@@ -20,13 +20,17 @@ fn main() -> ExitCode {
     // A panic is caught where it matters and told as an error there; the default would print a dump before it.
     std::panic::set_hook(Box::new(|panic| note_panic(&panic.to_string())));
     let mut words = std::env::args_os();
-    let app = App::new(&words.next().unwrap_or_default().to_string_lossy());
+    let program = words.next().unwrap_or_default();
     let words: Vec<_> = words.collect();
+    let shown: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let app = App::new(&program.to_string_lossy(), &shown);
     let mut readable = Vec::with_capacity(words.len());
     for (word, position) in words.iter().zip(1..) {
         let Some(text) = word.to_str() else {
             let message = texts::NOT_UTF8.with(&[("position", &position), ("word", &word.to_string_lossy())]);
-            return app.report(&Failure::new(ErrorCode::InvalidValue, message), false);
+            let asked = shown.iter().any(|word| word == "ask") && !app.output.terminal;
+            let json = asked || arguments::wants_json(&shown);
+            return app.report(&Failure::new(ErrorCode::InvalidValue, message), json);
         };
         readable.push(text.to_owned());
     }

@@ -34,6 +34,14 @@ pub(crate) fn scope(config: &Config, named: Option<&str>) -> Result<Scope, Failu
     Ok(Scope::personal(id))
 }
 
+/// The agent whose data is read: any that may have been there, also one that is no longer configured.
+pub(crate) fn reading_scope(config: &Config, named: Option<&str>) -> Result<Scope, Failure> {
+    match named.map(str::parse::<AgentId>) {
+        Some(Ok(agent)) => Ok(Scope::personal(agent)),
+        _ => scope(config, named),
+    }
+}
+
 /// The model that answers: the provider named, else what the agent or the defaults name, else the offline one.
 pub(crate) fn model(config: &Config, agent: &AgentId, provider: Option<&str>) -> Result<ModelRef, Failure> {
     let Some(provider) = provider else { return configured_model(config, agent) };

@@ -22,6 +22,7 @@ texts! {
     NOT_UTF8: "argument {position} is not UTF-8: {word}", "第 {position} 个参数不是 UTF-8：{word}";
     STDIN_NOT_UTF8: "standard input is not UTF-8", "标准输入不是 UTF-8";
     TRANSCRIPT_REBUILT: "note: the transcript {file} was damaged; it was made anew from the database, the damaged one is {kept}", "注意：会话记录 {file} 已损坏；已依据数据库重建，损坏的文件为 {kept}";
+    TRANSCRIPT_LAGS: "note: the answer is kept, but the transcript {file} could not be written ({cause}); it is tried again with the next command", "注意：回答已保存，但会话记录 {file} 无法写入（{cause}）；下次命令时会重试";
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
@@ -52,7 +53,11 @@ texts! {
     NO_SESSIONS: "No sessions yet. Begin one: {program} ask hello", "还没有会话。开始一个：{program} ask 你好";
     NO_SUCH_SESSION: "there is no session {name}; see: {program} sessions list", "没有名为 {name} 的会话；查看：{program} sessions list";
     SESSION_TITLES: "session,id,messages,last used,route", "会话,编号,消息数,最近使用,路由";
-    DELETE_QUESTION: "Delete session {name} with {messages} messages for good? [y/N] ", "确定永久删除会话 {name}（{messages} 条消息）？[y/N] ";
+    DELETE_QUESTION: "Delete session {name} for good: {messages} messages in {logs} conversation(s), and its runs? [y/N] ", "确定永久删除会话 {name}（{logs} 段对话，共 {messages} 条消息，以及其运行记录）？[y/N] ";
+    DELETE_OLD: "{id} is an earlier conversation of the session {name}; deleting takes a whole session: sessions delete {name}", "{id} 是会话 {name} 的旧对话；删除以整个会话为单位：sessions delete {name}";
+    WAITING: "waiting for {holder} …", "正在等待 {holder} …";
+    HOME_AND_INSTANCE: "--home and --instance both choose the home; use one of them", "--home 与 --instance 都用于选择目录，请只用其一";
+    MEANT_ASK: "To ask something: {program} ask '<question>'", "要提问，请用：{program} ask '<问题>'";
     DELETE_NEEDS_YES: "deleting cannot be undone: confirm with --yes", "删除无法撤销：请用 --yes 确认";
     DELETED: "deleted session {name}", "已删除会话 {name}";
     NOT_DELETED: "nothing was deleted", "没有删除任何内容";
@@ -95,6 +100,7 @@ texts! {
     E_EMPTY: "the database is not set up yet", "数据库尚未建立";
     E_UNAVAILABLE: "the database does not answer: {detail}", "数据库没有响应：{detail}";
     E_INTERNAL: "storage fault: {detail}", "存储故障：{detail}";
+    E_CONFLICT: "the configuration changed since that hash was read; read it again (config validate --json shows the hash) and retry", "配置自读取该哈希后已改变；请重新读取（config validate --json 可见哈希）后重试";
     E_WAITED: "another run of this session has not ended after {ms} ms", "等待 {ms} 毫秒后，该会话的另一运行仍未结束";
     E_HOME_BUSY: "the home folder {path} is held by {holder}", "数据目录 {path} 正被占用：{holder}";
     E_HOME_UNUSABLE: "{path} cannot be used: {cause}", "{path} 无法使用：{cause}";
@@ -109,7 +115,7 @@ texts! {
     HINT_IO: "Check the disk and the system log, then try again; what was acknowledged before is read back at the next start", "请检查磁盘与系统日志后重试；先前已确认的内容会在下次启动时读回";
     HINT_READ_ONLY: "Make the home folder writable, or choose another with --home <dir>", "请使主目录可写，或用 --home <dir> 另选";
     HINT_NEWER: "Use the newer release that wrote it, or another home: --home <dir>", "请使用写入它的较新版本，或另用目录：--home <dir>";
-    HINT_UNAVAILABLE: "Check that the database runs and that storage.postgres.url in the configuration is right", "请检查数据库是否在运行、配置中的 storage.postgres.url 是否正确";
+    HINT_UNAVAILABLE: "Another process may hold the database; else check that it runs and, for Postgres, that storage.postgres.url is right", "数据库可能正被其他进程占用；否则请检查它是否在运行，若用 Postgres 请检查 storage.postgres.url";
     HINT_DEADLINE: "Give it more time with --timeout <seconds> or agents.defaults.timeoutSeconds", "可用 --timeout <秒> 或 agents.defaults.timeoutSeconds 延长时限";
     HINT_BUSY: "Another run of this session is under way; try again, or use another session: --session <name>", "该会话正有其他运行；请稍后重试，或用另一个会话：--session <name>";
     HINT_CONFIG: "Check the file with: {program} config validate", "请用以下命令检查：{program} config validate";

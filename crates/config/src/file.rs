@@ -127,8 +127,8 @@ impl ConfigFile {
 
     /// Writes the text of a revision back. The text it replaces is saved first.
     pub fn restore(&self, number: u64, base_hash: Option<&str>, now_ms: i64) -> Result<Revision, StoreError> {
-        let _lock = self.lock()?;
         let saved = self.revisions.read(number).ok_or(StoreError::NoRevision { number })?;
+        let _lock = self.lock()?;
         let current =
             disk::read(&self.path).map_err(|error| StoreError::io("cannot be read", &self.path, error))?;
         check_base(base_hash, &hash_of(current.as_deref().unwrap_or_default()))?;

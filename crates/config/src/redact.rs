@@ -19,6 +19,7 @@ pub(crate) fn redact(node: &Node, value: &Value) -> Value {
         (Shape::Object { .. } | Shape::Map(_), Value::Object(map)) => {
             let shown = |key: &String, held: &Value| match node.key(key) {
                 Some(child) => redact(child, held),
+                None if key == "$include" => held.clone(),
                 // A misspelt key may be that of a secret.
                 None => masked(held),
             };

@@ -82,9 +82,11 @@ impl Engine {
         fault::pause("engine.ask.accepted").await;
         match accepted.admission {
             Admission::Claimed(lease) => self.answer(&ask, lease, input, emit).await?,
-            Admission::Queued { .. } | Admission::Replayed => self.wait_turn(&ask, run, &input, emit).await?,
+            Admission::Queued { .. } | Admission::Replayed => {
+                self.wait_turn(&ask, accepted.run, &input, emit).await?;
+            }
         }
-        let row = self.row(&ask, run).await?;
+        let row = self.row(&ask, accepted.run).await?;
         mirror::catch_up(self, &ask.key.scope.tenant).await?;
         self.read_answer(row).await
     }

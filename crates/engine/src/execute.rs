@@ -8,7 +8,7 @@ use tidegate_agent::{Outcome, Turn};
 use tidegate_policy::Principal;
 use tidegate_protocol::{EntryBody, ErrorBody, ErrorCode, Message, RunSpec, Usage};
 use tidegate_runtime::{Shutdown, fault};
-use tidegate_storage::{Ending, Finish, Lease, NewEntry};
+use tidegate_storage::{Ending, Finish, Lease, NewEntry, StoreError};
 
 use crate::ask::{Emit, interrupted_by_signal};
 use crate::error::EngineError;
@@ -29,7 +29,15 @@ impl Engine {
         emit: Emit<'_>,
     ) -> Result<(), EngineError> {
         let turn = Turn { lease, spec, input };
-        let outcome = self.supervise(&turn, cancel, emit).await?;
+        let outcome = match self.supervise(&turn, cancel, emit).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                // The run should not stay under way because of it, if that can still be written.
+                let end = End::Failed(error.body(), Usage::default());
+                let _ = self.store.finish(&turn.lease, self.finish_of(principal, &turn, end)?).await;
+                return Err(error);
+            }
+        };
         fault::pause("engine.run.answered").await;
         let finish = self.finish_of(principal, &turn, outcome)?;
         self.store.finish(&turn.lease, finish).await?;
@@ -48,26 +56,29 @@ impl Engine {
         };
         let (journal, clock) = (self.store.as_ref(), self.clock.as_ref());
         let run = tidegate_agent::run(turn, model.as_ref(), journal, clock, emit);
-        let mut run = std::pin::pin!(AssertUnwindSafe(run).catch_unwind());
-        let deadline = tokio::time::sleep(Duration::from_millis(turn.spec.limits.deadline_ms));
-        let mut deadline = std::pin::pin!(deadline);
+        let limit = Duration::from_millis(turn.spec.limits.deadline_ms);
+        tokio::select! {
+            done = AssertUnwindSafe(run).catch_unwind() => match done {
+                Ok(outcome) => Ok(outcome?.into()),
+                Err(_) => Ok(failed(ErrorCode::Internal, "a fault in the program ended the run".to_owned())),
+            },
+            () = tokio::time::sleep(limit) => {
+                let message = format!("the model gave no complete answer within {} s", limit.as_secs_f64());
+                Ok(failed(ErrorCode::DeadlineExceeded, message))
+            }
+            () = cancel.requested() => Ok(End::Aborted(interrupted_by_signal())),
+            error = self.heartbeats() => Err(error.into()),
+        }
+    }
+
+    /// Says that we live until somebody else took our place. A database that does not answer now may answer the next.
+    async fn heartbeats(&self) -> StoreError {
         loop {
-            tokio::select! {
-                done = &mut run => return match done {
-                    Ok(outcome) => Ok(outcome?.into()),
-                    Err(_) => Ok(failed(ErrorCode::Internal, "the run panicked; the log has the details".to_owned())),
-                },
-                () = &mut deadline => {
-                    let seconds = Duration::from_millis(turn.spec.limits.deadline_ms).as_secs_f64();
-                    let message = format!("the model gave no complete answer within {seconds} s");
-                    return Ok(failed(ErrorCode::DeadlineExceeded, message));
-                }
-                () = cancel.requested() => {
-                    return Ok(End::Aborted(interrupted_by_signal()));
-                }
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    self.store.heartbeat(&self.owner, clock.now_ms()).await?;
-                }
+            tokio::time::sleep(HEARTBEAT).await;
+            match self.store.heartbeat(&self.owner, self.clock.now_ms()).await {
+                Err(error @ StoreError::StaleFence) => return error,
+                Err(error) => tracing::warn!(%error, "no heartbeat"),
+                Ok(()) => {}
             }
         }
     }

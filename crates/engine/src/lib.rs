@@ -4,6 +4,7 @@
 //! recovery and the transcript files; what an answer says is the agent's business.
 
 mod ask;
+mod delete;
 mod error;
 mod execute;
 mod home;

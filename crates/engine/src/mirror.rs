@@ -29,10 +29,18 @@ pub(crate) async fn catch_up(engine: &Engine, tenant: &TenantId) -> Result<(), E
     loop {
         let tasks = engine.store.mirror_backlog(tenant, BACKLOG).await?;
         let done = tasks.len() < BACKLOG as usize;
-        for task in tasks {
-            mirror(engine, tenant, &task).await?;
+        let mut lags = false;
+        for task in &tasks {
+            // The log is the truth: a file that cannot be written stops nobody's answer.
+            match mirror(engine, tenant, task).await {
+                Err(EngineError::HomeUnusable { path, cause }) => {
+                    engine.notice(Notice::TranscriptLags { file: path, cause: cause.to_string() });
+                    lags = true;
+                }
+                other => other?,
+            }
         }
-        if done {
+        if done || lags {
             return Ok(());
         }
     }

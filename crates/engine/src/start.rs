@@ -14,8 +14,9 @@ use crate::mirror;
 
 /// The engine of one process. Holding it means holding the home.
 pub struct Engine {
-    pub(crate) lock: HomeLock,
+    /// Closed before the lock is freed: the next process must find everything written.
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) lock: HomeLock,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) owner: Owner,
     recovered: Recovered,
@@ -27,6 +28,8 @@ pub struct Engine {
 pub enum Notice {
     /// A transcript file was not what had been written; it was set aside and made anew.
     TranscriptRebuilt { file: PathBuf, kept: PathBuf },
+    /// A transcript file could not be written; it is tried again with every command.
+    TranscriptLags { file: PathBuf, cause: String },
 }
 
 impl Engine {
@@ -42,7 +45,7 @@ impl Engine {
         let owner = store.enlist(instance, clock.now_ms()).await?;
         let recovered = store.recover(&owner, clock.now_ms()).await?;
         fault::pause("engine.start.recovered").await;
-        let engine = Self { lock, store, clock, owner, recovered, notices: Mutex::default() };
+        let engine = Self { store, lock, clock, owner, recovered, notices: Mutex::default() };
         mirror::catch_up(&engine, tenant).await?;
         Ok(engine)
     }

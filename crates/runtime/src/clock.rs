@@ -1,10 +1,9 @@
 //! Time, passed in: nothing else reads the machine's clock.
 //!
-//! Wall time labels things for people. It may jump; so order comes from sequence numbers and waiting is measured
-//! with the monotonic clock.
+//! Wall time labels things for people. It may jump; so order comes from sequence numbers, and waiting is measured by
+//! timers that do not follow it.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
@@ -12,9 +11,6 @@ use jiff::Timestamp;
 pub trait Clock: Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
-
-    /// Never goes back; for deadlines.
-    fn instant(&self) -> Instant;
 }
 
 /// The machine's clock.
@@ -27,44 +23,6 @@ impl Clock for SystemClock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
         now.saturating_add(crate::fault::clock_skew_ms())
-    }
-
-    fn instant(&self) -> Instant {
-        Instant::now()
-    }
-}
-
-/// A clock that a test moves by hand.
-#[derive(Debug)]
-pub struct ManualClock {
-    now_ms: AtomicI64,
-    start: Instant,
-    start_ms: i64,
-}
-
-impl ManualClock {
-    pub fn at(now_ms: i64) -> Self {
-        Self { now_ms: AtomicI64::new(now_ms), start: Instant::now(), start_ms: now_ms }
-    }
-
-    /// Moves the wall clock, back too; the monotonic one only follows forward.
-    pub fn set(&self, now_ms: i64) {
-        self.now_ms.store(now_ms, Ordering::SeqCst);
-    }
-
-    pub fn advance(&self, ms: i64) {
-        self.now_ms.fetch_add(ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for ManualClock {
-    fn now_ms(&self) -> i64 {
-        self.now_ms.load(Ordering::SeqCst)
-    }
-
-    fn instant(&self) -> Instant {
-        let elapsed = u64::try_from(self.now_ms() - self.start_ms).unwrap_or(0);
-        self.start + Duration::from_millis(elapsed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fault points: named places where a test may kill, stall or fail the program.
 //!
 //! `TIDEGATE_FAULT="<point>=<action>[@<n>][;…]"` arms them; `n` is the hit that triggers, 1 by default. Actions are
-//! `kill` (SIGKILL to ourselves), `panic`, `hang` and `full` (the disk says it is full). `TIDEGATE_FAULT_TRACE=<file>`
+//! `kill` (SIGKILL to ourselves), `panic` and `hang`. `TIDEGATE_FAULT_TRACE=<file>`
 //! appends the name of every point passed, so that a test finds them all by itself. They exist only in builds with
 //! debug assertions; in a release every function here is empty.
 
@@ -16,7 +16,6 @@ mod armed {
         Kill,
         Panic,
         Hang,
-        Full,
     }
 
     struct Armed {
@@ -34,7 +33,6 @@ mod armed {
                     "kill" => Action::Kill,
                     "panic" => Action::Panic,
                     "hang" => Action::Hang,
-                    "full" => Action::Full,
                     _ => return None,
                 };
                 Some((point.to_owned(), (action, hit.parse().ok()?)))
@@ -123,7 +121,7 @@ pub fn point(name: impl Into<Name>) {
         Some(armed::Action::Hang) => loop {
             std::thread::park();
         },
-        Some(armed::Action::Full) | None => {}
+        None => {}
     }
     #[cfg(not(debug_assertions))]
     let _ = name;
@@ -144,23 +142,10 @@ async fn paused_at(name: Name) {
         #[expect(clippy::panic, reason = "the fault a test asked for")]
         Some(armed::Action::Panic) => panic!("fault point {}", name.text),
         Some(armed::Action::Hang) => std::future::pending::<()>().await,
-        Some(armed::Action::Full) | None => {}
+        None => {}
     }
     #[cfg(not(debug_assertions))]
     let _ = name;
-}
-
-/// Whether the disk should say here that it is full.
-#[inline]
-pub fn disk_is_full(name: impl Into<Name>) -> bool {
-    let name = name.into();
-    #[cfg(debug_assertions)]
-    return armed::hit(name.text) == Some(armed::Action::Full);
-    #[cfg(not(debug_assertions))]
-    {
-        let _ = name;
-        false
-    }
 }
 
 /// How far a test moved the wall clock (`TIDEGATE_CLOCK_SKEW_MS`).

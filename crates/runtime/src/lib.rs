@@ -9,7 +9,7 @@ mod redact;
 mod shutdown;
 mod task;
 
-pub use clock::{Clock, ManualClock, SystemClock, iso_timestamp};
+pub use clock::{Clock, SystemClock, iso_timestamp};
 pub use identity::{RandomnessError, new_id};
 pub use redact::redact;
 pub use shutdown::Shutdown;

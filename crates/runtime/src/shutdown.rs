@@ -27,12 +27,14 @@ impl Shutdown {
         self.token.cancelled().await;
     }
 
-    /// Asks for the end at the first SIGINT or SIGTERM; returns the signal's conventional exit code (128 + number).
+    /// Asks for the end at the first SIGINT, SIGTERM or SIGHUP; returns the signal's conventional exit code (128 + number).
     pub async fn on_signal(&self) -> std::io::Result<i32> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let code = tokio::select! {
+            _ = hang_up.recv() => 129,
             _ = interrupt.recv() => 130,
             _ = terminate.recv() => 143,
         };

@@ -37,10 +37,6 @@ impl<T> Task<T> {
     pub async fn join(self) -> Result<T, TaskEnd> {
         self.handle.await.map_err(|error| task_end(self.name, error))
     }
-
-    pub fn abort(&self) {
-        self.handle.abort();
-    }
 }
 
 fn task_end(task: &'static str, error: JoinError) -> TaskEnd {
@@ -80,6 +76,7 @@ pub fn spawn_blocking<T: Send + 'static>(
 }
 
 /// Starts a named thread of its own, for work that lives as long as the program.
+#[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
 pub fn spawn_thread(
     name: &'static str,
     work: impl FnOnce() + Send + 'static,

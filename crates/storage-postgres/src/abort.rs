@@ -74,7 +74,9 @@ pub(crate) async fn abort(
 }
 
 /// What belongs to a session key, and goes before the key's own row does.
-const BELONGINGS: [&str; 6] = [
+const BELONGINGS: [&str; 7] = [
+    "DELETE FROM idempotency WHERE tenant_id = $1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM outbox WHERE tenant_id = $1 AND run_id IN
        (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM inbox WHERE tenant_id = $1 AND run_id IN

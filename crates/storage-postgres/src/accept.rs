@@ -6,12 +6,16 @@ use tidegate_storage::{Accept, Accepted, Admission, Idempotency, SessionChoice, 
 
 use crate::claim::{Candidate, grant};
 use crate::error::TxResult;
+use crate::instance::check_current;
 use crate::rows::{column, parsed, to_json};
 use crate::text::store;
 
 pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> TxResult<Accepted> {
     let tenant = accept.key.scope.tenant.as_str();
     let run = accept.run.id;
+    if let Some(owner) = &accept.claim_for {
+        check_current(transaction, owner).await?;
+    }
     if let Some(idempotency) = &accept.idempotency
         && let Some(earlier) = remember(transaction, tenant, idempotency, run, accept.now).await?
     {

@@ -9,12 +9,12 @@ use crate::rows::to_json;
 use crate::text::store;
 
 /// Proves that the lease still holds: nobody took the session, and its owner has no newer incarnation. Every run write
-/// begins here, with fence, order and row lock in one statement.
+/// begins here, with the fence and the session's row lock in one statement.
 pub(crate) async fn hold(transaction: &mut PgConnection, lease: &Lease, now: i64) -> TxResult<()> {
     let held = sqlx::query(
         "UPDATE session_keys SET updated_at = $5
          WHERE tenant_id = $1 AND session_key = $2 AND fence = $3 AND active_run = $4
-           AND NOT EXISTS (SELECT 1 FROM instances WHERE id = $6 AND incarnation > $7)",
+           AND EXISTS (SELECT 1 FROM instances WHERE id = $6 AND incarnation = $7)",
     )
     .bind(lease.tenant().as_str())
     .bind(lease.key.to_string())

@@ -6,7 +6,7 @@ use tidegate_protocol::{RunId, SessionId, SessionKey};
 use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError};
 
 use crate::error::TxResult;
-use crate::instance::settle_session;
+use crate::instance::{check_current, settle_session};
 use crate::rows::{column, parsed, parsed_or_none, text_or_none, unsigned};
 use crate::text::restore;
 
@@ -26,6 +26,7 @@ pub(crate) async fn claim(
     ttl_ms: i64,
     now: i64,
 ) -> TxResult<Claim> {
+    check_current(transaction, owner).await?;
     let Some(holder) = lock(transaction, key).await? else { return Ok(Claim::Nothing) };
     if let Some((run, holder)) = holder {
         if !is_void(transaction, &holder, owner, ttl_ms).await? {
@@ -112,7 +113,7 @@ pub(crate) async fn grant(
         "UPDATE session_keys SET fence = fence + 1, active_run = $3, owner_instance = $4,
            owner_incarnation = $5, updated_at = $6
          WHERE tenant_id = $1 AND session_key = $2 AND active_run IS NULL
-           AND NOT EXISTS (SELECT 1 FROM instances WHERE id = $4 AND incarnation > $5)
+           AND EXISTS (SELECT 1 FROM instances WHERE id = $4 AND incarnation = $5)
          RETURNING fence, session_id",
     )
     .bind(tenant)

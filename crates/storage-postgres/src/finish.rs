@@ -21,10 +21,14 @@ pub(crate) async fn finish(
     hold(transaction, lease, finish.now).await?;
     let head_seq = append(transaction, lease, &finish.entries, finish.now).await?;
     end_run(transaction, lease, finish).await?;
-    if let Ending::Completed(origin) = &finish.ending {
+    // A log begins with its first entry; a run that wrote none has no log to move to.
+    let moves = head_seq > 0 && matches!(finish.ending, Ending::Completed(_));
+    if let Ending::Completed(origin) = &finish.ending
+        && moves
+    {
         make_current(transaction, lease, origin).await?;
     }
-    release(transaction, lease, matches!(finish.ending, Ending::Completed(_))).await?;
+    release(transaction, lease, moves).await?;
     put_parts(transaction, lease, &finish.parts, finish.now).await?;
     let more = sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued')",

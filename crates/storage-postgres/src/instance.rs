@@ -52,6 +52,17 @@ impl Instances for PostgresStore {
     }
 }
 
+/// Refuses an owner that a newer incarnation has made void, or that never enlisted.
+pub(crate) async fn check_current(transaction: &mut PgConnection, owner: &Owner) -> TxResult<()> {
+    let current: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM instances WHERE id = $1 AND incarnation = $2)")
+            .bind(owner.instance.to_string())
+            .bind(owner.incarnation)
+            .fetch_one(transaction)
+            .await?;
+    if current { Ok(()) } else { Err(StoreError::StaleFence.into()) }
+}
+
 /// The database's clock counts, not the caller's: instances on other machines compare it with theirs.
 async fn enlist(transaction: &mut PgConnection, instance: InstanceId) -> TxResult<Owner> {
     let incarnation = sqlx::query_scalar(

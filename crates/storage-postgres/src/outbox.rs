@@ -6,6 +6,7 @@ use tidegate_protocol::{RunId, SendOutcome, TenantId};
 use tidegate_storage::{Outbox, OutboxState, Owner, Result, Sending, StoreError};
 
 use crate::error::TxResult;
+use crate::instance::check_current;
 use crate::open::PostgresStore;
 use crate::rows::{parsed, text, unsigned};
 use crate::text::store;
@@ -53,6 +54,7 @@ async fn claim_send(
     owner: &Owner,
     now: i64,
 ) -> TxResult<Option<Sending>> {
+    check_current(transaction, owner).await?;
     let heads: Vec<i64> =
         sqlx::query_scalar(READY_HEADS).bind(tenant.as_str()).bind(now).fetch_all(&mut *transaction).await?;
     if heads.is_empty() {
@@ -69,7 +71,7 @@ async fn claim_send(
         "UPDATE outbox SET state = 'sending', attempt = attempt + 1, owner_instance = $3,
            owner_incarnation = $4, updated_at = $5
          WHERE tenant_id = $1 AND ord = $2
-           AND NOT EXISTS (SELECT 1 FROM instances WHERE id = $3 AND incarnation > $4)
+           AND EXISTS (SELECT 1 FROM instances WHERE id = $3 AND incarnation = $4)
          RETURNING id, run_id, lane, body, attempt",
     )
     .bind(tenant.as_str())

@@ -80,6 +80,8 @@ pub(crate) fn delete(
         |row| column::<String>(row, "name"),
     )?;
     for sql in [
+        "DELETE FROM idempotency WHERE tenant_id = ?1 AND run_id IN
+           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
         "DELETE FROM outbox WHERE tenant_id = ?1 AND run_id IN
            (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
         "DELETE FROM inbox WHERE tenant_id = ?1 AND run_id IN

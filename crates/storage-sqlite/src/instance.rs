@@ -11,7 +11,7 @@ use tidegate_storage::{Instances, Owner, POISON_CRASHES, Recovered, Result, Sett
 use crate::audit::{Audit, record};
 use crate::open::SqliteStore;
 use crate::outbox::drop_rest;
-use crate::rows::{collect, column, execute, first, json, parsed, to_json};
+use crate::rows::{collect, column, execute, first, parsed, to_json};
 use crate::writer::verb;
 
 #[async_trait]
@@ -131,7 +131,7 @@ pub(crate) fn settle_session(
             Ok((
                 state,
                 column::<u32>(row, "attempt")?,
-                json::<ReplyTarget>(row, "reply_json")?,
+                column::<String>(row, "reply_json")?,
                 column::<String>(row, "actor")?,
             ))
         },
@@ -147,7 +147,9 @@ pub(crate) fn settle_session(
         "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
         params![tenant, id],
     )?;
-    let Some((state, error)) = next_state(&reply, attempt) else {
+    // A reply target of a newer release is somebody to answer, so the run is worth another try.
+    let reply = serde_json::from_str::<ReplyTarget>(&reply).ok();
+    let Some((state, error)) = next_state(reply.as_ref(), attempt) else {
         execute(
             connection,
             "UPDATE runs SET state = 'queued' WHERE tenant_id = ?1 AND id = ?2",
@@ -173,8 +175,8 @@ pub(crate) fn settle_session(
 }
 
 /// How a run whose process died ends; `None` when it is tried again.
-fn next_state(reply: &ReplyTarget, attempt: u32) -> Option<(RunState, ErrorBody)> {
-    if *reply == ReplyTarget::Caller {
+fn next_state(reply: Option<&ReplyTarget>, attempt: u32) -> Option<(RunState, ErrorBody)> {
+    if reply == Some(&ReplyTarget::Caller) {
         let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
         return Some((RunState::Interrupted, error));
     }

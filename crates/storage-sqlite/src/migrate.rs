@@ -112,6 +112,7 @@ fn back_up(options: &SqliteOptions, schema: u32) -> Result<()> {
     let source = connect_reader(&options.path)?;
     fs::create_dir_all(backups).map_err(|error| io_error(&error))?;
     private(backups, 0o700)?;
+    sweep_partials(backups);
     let name = format!("schema-{schema}-{}.db", SystemClock.now_ms());
     let (partial, finished) = (backups.join(format!(".{name}.partial")), backups.join(name));
     {
@@ -128,9 +129,21 @@ fn back_up(options: &SqliteOptions, schema: u32) -> Result<()> {
             )));
         }
     }
+    fault::point("storage.migrate.copied");
     fs::rename(&partial, &finished).map_err(|error| io_error(&error))?;
+    fs::File::open(backups).and_then(|folder| folder.sync_all()).map_err(|error| io_error(&error))?;
     tracing::info!(copy = %finished.display(), "copied the database before migrating it");
     Ok(())
+}
+
+/// Removes what killed copies left.
+fn sweep_partials(backups: &Path) {
+    let Ok(files) = fs::read_dir(backups) else { return };
+    for file in files.flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "partial") {
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 fn private(path: &Path, mode: u32) -> Result<()> {

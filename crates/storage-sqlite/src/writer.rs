@@ -157,6 +157,15 @@ impl Drop for Writer {
     }
 }
 
+/// How one verb of a batch ended.
+enum Savepoint {
+    Kept(Reply),
+    /// Its caller was told; the batch goes on without it.
+    Undone,
+    /// The transaction cannot be trusted any more: every verb of the batch is lost.
+    Lost(StoreError),
+}
+
 struct Batches {
     connection: Connection,
     jobs: mpsc::Receiver<Job>,
@@ -192,23 +201,32 @@ impl Batches {
         let mut replies: Vec<Reply> = Vec::with_capacity(BATCH);
         let mut next = Some(first);
         let mut lost = None;
-        while let Some(job) = next {
+        let mut tried = 0;
+        while let Some(job) = next.take() {
+            tried += 1;
             let verb = job.verb;
             match self.savepoint(job) {
-                Ok(reply) => {
+                Savepoint::Kept(reply) => {
                     verbs.push(verb);
                     replies.push(reply);
                 }
-                // SQLite rolled the whole transaction back (a full disk does that): the earlier verbs are lost too.
-                Err(error) if self.connection.is_autocommit() => {
+                Savepoint::Undone => {}
+                Savepoint::Lost(error) => {
                     lost = Some(error);
                     break;
                 }
-                Err(_) => {}
             }
-            next = if verbs.len() < BATCH { self.jobs.try_recv().ok() } else { None };
+            if tried < BATCH {
+                next = self.jobs.try_recv().ok();
+            }
         }
-        let outcome = lost.map_or_else(|| self.commit(&verbs), Err);
+        let outcome = match lost {
+            Some(error) => {
+                self.roll_back();
+                Err(error)
+            }
+            None => self.commit(&verbs),
+        };
         let outcome = outcome.map_err(|error| full_or_failed(error, self.wal.database()));
         for reply in replies {
             reply(outcome.clone());
@@ -218,19 +236,36 @@ impl Batches {
     }
 
     /// Runs one verb so that its failure leaves nothing behind.
-    fn savepoint(&self, job: Job) -> Result<Reply> {
+    fn savepoint(&self, job: Job) -> Savepoint {
         if let Err(error) = self.execute("SAVEPOINT verb") {
             job.work.refuse(error.clone());
-            return Err(error);
+            return Savepoint::Lost(error);
         }
         let done = job.work.run(&self.connection);
-        if done.is_err() && !self.connection.is_autocommit() {
-            self.execute("ROLLBACK TO verb")?;
+        let end = match &done {
+            Ok(_) => self.execute("RELEASE verb"),
+            // SQLite may have rolled the whole transaction back itself: a full disk does that.
+            Err(error) if self.connection.is_autocommit() || error.is_fatal() => Err(error.clone()),
+            Err(_) => self.execute("ROLLBACK TO verb").and_then(|()| self.execute("RELEASE verb")),
+        };
+        match (done, end) {
+            (Ok(reply), Ok(())) => Savepoint::Kept(reply),
+            (Ok(reply), Err(error)) => {
+                reply(Err(error.clone()));
+                Savepoint::Lost(error)
+            }
+            (Err(_), Ok(())) => Savepoint::Undone,
+            (Err(_), Err(error)) => Savepoint::Lost(error),
         }
-        if !self.connection.is_autocommit() {
-            self.execute("RELEASE verb")?;
+    }
+
+    /// Ends a transaction of which nothing may stay.
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
         }
-        done
     }
 
     fn commit(&self, verbs: &[Verb]) -> Result<()> {
@@ -238,9 +273,7 @@ impl Batches {
             fault::point(verb.before_commit);
         }
         if let Err(error) = self.execute("COMMIT") {
-            if !self.connection.is_autocommit() {
-                let _ = self.execute("ROLLBACK");
-            }
+            self.roll_back();
             return Err(error);
         }
         self.counts.commits.fetch_add(1, Ordering::Relaxed);

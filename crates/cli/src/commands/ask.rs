@@ -13,7 +13,7 @@ use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp};
 use tidegate_storage::SessionChoice;
 
 use super::block_on;
-use crate::app::{App, config_file, home_of, now_ms};
+use crate::app::{App, config_file, home_of, lock_home, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, printable};
@@ -40,7 +40,10 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     let request = Request::read(command, parsed)?;
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    for warning in &loaded.warnings {
+    // Keys without an effect are told when they are set and checked, not with every question.
+    for warning in
+        loaded.warnings.iter().filter(|warning| !warning.message.contains("not used by this version"))
+    {
         complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
     }
     let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
@@ -48,7 +51,9 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     request.check_profile(&model)?;
     let spec = settings::run_spec(&loaded, model, request.timeout);
     block_on(async {
-        let lock = home.lock(app.home_patience(), "ask").await?;
+        let patience =
+            request.timeout.map_or(app.home_patience(), |timeout| timeout.min(app.home_patience()));
+        let lock = lock_home(app, &home, "ask", patience).await?;
         config_file(&home).activate(&loaded, now_ms())?;
         let store = open(&home, &loaded.config, Access::Write).await?;
         let engine = Engine::start(lock, store, Arc::new(SystemClock), &scope.tenant).await?;
@@ -80,6 +85,9 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
         fault::pause("cli.ask.before_print").await;
         if json {
             print_json(&contract(&request.session, &answer))?;
+        } else if !streamed {
+            // Another process may have run it for us.
+            print_line(&printable(&answer.text))?;
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -110,10 +118,14 @@ async fn with_signals(
 
 fn tell_notices(app: &App, engine: &Engine) {
     for notice in engine.take_notices() {
-        let Notice::TranscriptRebuilt { file, kept } = notice;
-        complain(
-            &app.fill(texts::TRANSCRIPT_REBUILT, &[("file", &file.display()), ("kept", &kept.display())]),
-        );
+        complain(&match notice {
+            Notice::TranscriptRebuilt { file, kept } => {
+                app.fill(texts::TRANSCRIPT_REBUILT, &[("file", &file.display()), ("kept", &kept.display())])
+            }
+            Notice::TranscriptLags { file, cause } => {
+                app.fill(texts::TRANSCRIPT_LAGS, &[("file", &file.display()), ("cause", &cause)])
+            }
+        });
     }
 }
 

@@ -40,6 +40,19 @@ pub(super) fn program(app: &App, words: &[String]) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Help of a group of commands, such as `sessions`.
+pub(super) fn group(app: &App, first: &str) -> Outcome {
+    let rows: Vec<_> = ALL
+        .iter()
+        .filter(|command| command.path[0] == first)
+        .map(|command| {
+            vec![format!("  {} {}", command.path.join(" "), command.takes), app.say(command.about).to_owned()]
+        })
+        .collect();
+    print(&table(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// `help <command>`.
 pub(super) fn of(app: &App, words: &[String]) -> Outcome {
     let leading = leading_words(words);
@@ -48,6 +61,9 @@ pub(super) fn of(app: &App, words: &[String]) -> Outcome {
     }
     match find(words, &leading) {
         Some((row, _)) => command(app, row),
+        None if leading.len() == 1 && ALL.iter().any(|row| row.path[0] == words[leading[0]]) => {
+            group(app, &words[leading[0]])
+        }
         None => Err(unknown(app, words, &leading)),
     }
 }
@@ -66,7 +82,7 @@ pub(super) fn command(app: &App, command: &Command) -> Outcome {
 
 /// One line: how the command is called.
 pub(crate) fn usage(app: &App, command: &Command) -> String {
-    let mut words = vec![app.program.as_str()];
+    let mut words = vec![app.name.as_str()];
     words.extend(command.path);
     if !command.takes.is_empty() {
         words.push(command.takes);

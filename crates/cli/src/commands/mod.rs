@@ -28,7 +28,7 @@ pub(crate) fn run(app: &App, words: &[String]) -> Outcome {
     let before_end = || words.iter().take_while(|word| *word != "--");
     let command_words = leading_words(words);
     match command_words.first().map(|at| words[*at].as_str()) {
-        None if before_end().any(|word| word == "-v" || word == "--version") => {
+        None if before_end().any(|word| ["-v", "-V", "--version"].contains(&word.as_str())) => {
             return version(crate::arguments::wants_json(words));
         }
         None => return help::program(app, words),
@@ -36,6 +36,11 @@ pub(crate) fn run(app: &App, words: &[String]) -> Outcome {
         Some(_) => {}
     }
     let Some((command, rest)) = find(words, &command_words) else {
+        let first = words[command_words[0]].as_str();
+        let wants_help = before_end().any(|word| word == "--help" || word == "-h");
+        if wants_help && ALL.iter().any(|command| command.path[0] == first) {
+            return help::group(app, first);
+        }
         return Err(unknown(app, words, &command_words));
     };
     let asks_for_help = rest.iter().take_while(|word| *word != "--").any(|word| word == "--help")
@@ -104,7 +109,10 @@ fn unknown(app: &App, words: &[String], leading: &[usize]) -> Failure {
         // `sessions` alone, or with a word it does not know.
         let word = leading.get(1).map_or(first, |at| words[*at].as_str());
         let known: Vec<&str> = group.iter().filter_map(|command| command.path.get(1).copied()).collect();
-        let hint = texts::SEE_HELP.with(&[("program", &app.program)]);
+        let hint = match leading.get(1).and_then(|_| crate::arguments::closest(word, known.iter().copied())) {
+            Some(meant) => texts::DID_YOU_MEAN.with(&[("word", &format!("{first} {meant}"))]),
+            None => texts::SEE_HELP.with(&[("program", &app.program)]),
+        };
         let hint = crate::failure::Message {
             en: format!("{first}: {}. {}", known.join(", "), hint.en),
             zh: format!("{first}：{}。{}", known.join("、"), hint.zh),
@@ -122,6 +130,7 @@ fn unknown(app: &App, words: &[String], leading: &[usize]) -> Failure {
     let known = ALL.iter().map(|command| command.path[0]);
     match crate::arguments::closest(first, known) {
         Some(word) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &word)])),
+        None if first.contains(' ') => failure.with_hint(texts::MEANT_ASK.with(&[("program", &app.program)])),
         None => failure.with_hint(texts::SEE_HELP.with(&[("program", &app.program)])),
     }
 }

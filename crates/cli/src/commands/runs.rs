@@ -8,7 +8,7 @@ use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{OutboxRow, RunFilter, RunLookup, RunRow, ToolRunRow};
 
 use super::block_on;
-use super::sessions::{limit, titles};
+use super::sessions::{label_of, limit, titles};
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
@@ -22,7 +22,7 @@ const SHOWN: usize = 40;
 pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
+    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
     let filter = RunFilter {
         state: parsed.value("state").map(|text| state(command, text)).transpose()?,
         session: parsed.value("session").map(|name| SessionKey::named(scope.clone(), name)),
@@ -42,7 +42,7 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
             vec![
                 name(row),
                 row.state.as_str().to_owned(),
-                printable(&row.key.label()),
+                printable(&label_of(&row.key)),
                 iso_timestamp(row.created_at),
                 took(row),
                 shortened(&row.input),
@@ -221,6 +221,7 @@ fn run_json(row: &RunRow) -> Value {
         "id": row.id,
         "requestId": name(row),
         "sessionKey": row.key.label(),
+        "session": row.session,
         "key": row.key.to_string(),
         "state": row.state.as_str(),
         "attempt": row.attempt,

@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tidegate_engine::Engine;
 use tidegate_policy::Principal;
 use tidegate_protocol::{Entry, ErrorCode, Message, Role, Scope, SessionKey};
-use tidegate_runtime::iso_timestamp;
+use tidegate_runtime::{SystemClock, iso_timestamp};
 use tidegate_storage::{SessionFilter, SessionRow, Store};
 
 use super::block_on;
-use crate::app::{App, home_of, now_ms};
+use crate::app::{App, home_of, lock_home};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable, table};
@@ -29,7 +29,7 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
     let loaded = app.config(&home)?;
     let limit = limit(command, parsed)?;
     let agent = match parsed.value("agent") {
-        Some(name) => Some(settings::scope(&loaded.config, Some(name))?.agent),
+        Some(name) => Some(settings::reading_scope(&loaded.config, Some(name))?.agent),
         None => None,
     };
     let tenant = settings::scope(&loaded.config, None)?.tenant;
@@ -108,27 +108,33 @@ pub(super) fn export(app: &App, command: &'static Command, parsed: &Parsed) -> O
 pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
+    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];
-    let row = block_on(async {
-        match open_existing(&home, &loaded.config).await? {
-            Some(store) => find(app, &store, &scope, wanted).await,
-            None => Err(not_found(app, wanted)),
-        }
+    let (row, logs) = block_on(async {
+        let Some(store) = open_existing(&home, &loaded.config).await? else {
+            return Err(not_found(app, wanted));
+        };
+        let row = find(app, &store, &scope, wanted).await?;
+        let all = SessionFilter { agent: Some(row.key.scope.agent.clone()), all: true, limit: 10_000 };
+        let mut logs = store.sessions(&scope.tenant, all).await?;
+        logs.retain(|log| log.key == row.key);
+        Ok((row, logs))
     })?;
-    if !parsed.has("yes") && !confirmed(app, &row)? {
+    if !row.current {
+        // Deleting takes the whole session: an old id must not take the conversation of today with it.
+        let message = texts::DELETE_OLD.with(&[("id", wanted), ("name", &row.key.label())]);
+        return Err(Failure::new(ErrorCode::InvalidValue, message));
+    }
+    if !parsed.has("yes") && !confirmed(app, &row, &logs)? {
         print_line(app.say(texts::NOT_DELETED))?;
         return Ok(ExitCode::from(1));
     }
     let names = block_on(async {
-        let lock = home.lock(app.home_patience(), "sessions delete").await?;
+        let lock = lock_home(app, &home, "sessions delete", app.home_patience()).await?;
         let store = open(&home, &loaded.config, Access::Write).await?;
-        let principal = Principal::local_owner(scope.tenant.clone());
-        let names = store.delete_session(&principal, &row.key, now_ms()).await?;
-        drop(lock);
-        Ok(names)
+        let engine = Engine::start(lock, store, Arc::new(SystemClock), &scope.tenant).await?;
+        Ok(engine.delete_session(&Principal::local_owner(scope.tenant.clone()), &row.key).await?)
     })?;
-    remove_transcripts(&home.transcripts(&row.key.scope.agent), &names);
     if parsed.has("json") {
         print_json(&json!({ "deleted": row.key.label(), "sessionIds": names }))?;
     } else {
@@ -137,31 +143,16 @@ pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes the files of the logs, and the copies that were ever set aside.
-fn remove_transcripts(folder: &Path, names: &[String]) {
-    let Ok(files) = std::fs::read_dir(folder) else { return };
-    for file in files.flatten() {
-        let file_name = file.file_name();
-        let Some((name, rest)) = file_name.to_str().and_then(|name| name.split_once(".jsonl")) else {
-            continue;
-        };
-        let ours = rest.is_empty() || rest.starts_with(".damaged-");
-        if ours
-            && names.iter().any(|removed| removed == name)
-            && let Err(error) = std::fs::remove_file(file.path())
-        {
-            complain(&format!("{}: {error}", file.path().display()));
-        }
-    }
-}
-
 /// Asks a person; a program has to say `--yes`.
-fn confirmed(app: &App, row: &SessionRow) -> Result<bool, Failure> {
+fn confirmed(app: &App, row: &SessionRow, logs: &[SessionRow]) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !app.output.terminal {
         return Err(Failure::new(ErrorCode::MissingValue, texts::DELETE_NEEDS_YES.with(&[])));
     }
     let name = printable(&row.key.label());
-    print(&app.fill(texts::DELETE_QUESTION, &[("name", &name), ("messages", &row.head_seq)]))?;
+    let messages: i64 = logs.iter().map(|log| log.head_seq).sum();
+    let values: [(&str, &dyn std::fmt::Display); 3] =
+        [("name", &name), ("messages", &messages), ("logs", &logs.len())];
+    print(&app.fill(texts::DELETE_QUESTION, &values))?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
@@ -171,7 +162,7 @@ fn confirmed(app: &App, row: &SessionRow) -> Result<bool, Failure> {
 fn read(app: &App, parsed: &Parsed, limit: Option<u32>) -> Result<(SessionRow, Vec<Entry>), Failure> {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
+    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];
     block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else {
@@ -195,7 +186,16 @@ fn read(app: &App, parsed: &Parsed, limit: Option<u32>) -> Result<(SessionRow, V
 /// Finds a conversation by what `sessions list` shows: its name, its id or alias, or its full key.
 async fn find(app: &App, store: &Arc<dyn Store>, scope: &Scope, wanted: &str) -> Result<SessionRow, Failure> {
     let full = wanted.parse::<SessionKey>().ok().filter(|key| key.scope.tenant == scope.tenant);
-    let key = full.unwrap_or_else(|| SessionKey::named(scope.clone(), wanted));
+    // `helper/work` is how the list shows the session `work` of another agent.
+    let of_agent = wanted.split_once('/').and_then(|(agent, name)| {
+        let scope = Scope { agent: agent.parse().ok()?, ..scope.clone() };
+        Some(SessionKey::named(scope, name))
+    });
+    let named = SessionKey::named(scope.clone(), wanted);
+    let key = match of_agent {
+        Some(key) if full.is_none() && store.session(&named).await?.is_none() => key,
+        _ => full.unwrap_or(named),
+    };
     if let Some(row) = store.session(&key).await? {
         return Ok(row);
     }
@@ -226,8 +226,12 @@ fn name(row: &SessionRow) -> String {
 
 /// The agent is only shown where it is not the usual one.
 fn label(row: &SessionRow) -> String {
-    let agent = &row.key.scope.agent;
-    if agent.as_str() == "main" { row.key.label() } else { format!("{agent}/{}", row.key.label()) }
+    label_of(&row.key)
+}
+
+pub(super) fn label_of(key: &SessionKey) -> String {
+    let agent = &key.scope.agent;
+    if agent.as_str() == "main" { key.label() } else { format!("{agent}/{}", key.label()) }
 }
 
 fn role(message: &Message) -> &'static str {

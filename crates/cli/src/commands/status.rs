@@ -32,9 +32,17 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
             Some(store) => Ok(Some(store.status(&tenant).await?)),
             None => Ok(None),
         }
-    })?;
+    });
+    // What is wrong with the storage is the last thing to hide the rest for.
+    let (stored, trouble) = match stored {
+        Ok(stored) => (stored, None),
+        Err(failure) => (None, Some(failure)),
+    };
     let holder = home.holder();
     if parsed.has("json") {
+        if let Some(failure) = trouble {
+            return Err(failure);
+        }
         let counts = |pairs: &[(String, u64)]| -> serde_json::Map<_, _> {
             pairs.iter().map(|(state, count)| (state.clone(), json!(count))).collect()
         };
@@ -61,6 +69,7 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         row(texts::STATUS_CONFIG, format!("{} ({config})", home.config_file().display())),
     ];
     match stored {
+        None if trouble.is_some() => rows.push(row(texts::STATUS_STORAGE, backend.to_owned())),
         None => {
             let empty = app.fill(texts::STATUS_EMPTY, &[("program", &app.program)]);
             rows.push(row(texts::STATUS_STORAGE, format!("{backend}: {empty}")));
@@ -81,5 +90,8 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         rows.push(row(texts::STATUS_HOLDER, holder));
     }
     print(&table(&rows))?;
-    Ok(ExitCode::SUCCESS)
+    match trouble {
+        Some(failure) => Err(failure),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }

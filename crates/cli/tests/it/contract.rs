@@ -341,3 +341,17 @@ fn a_failed_new_session_keeps_the_old_one_and_records_nothing() {
     assert_eq!(context_of(next["result"].as_str().unwrap()), 3);
     assert_eq!(Log::of(&home, "main").questions(), ["one", "three"]);
 }
+
+#[test]
+fn a_group_of_commands_has_help_and_a_hint_keeps_the_home() {
+    let home = Home::new();
+    for words in [["sessions", "--help"].as_slice(), &["help", "sessions"]] {
+        let done = home.call(words).ok();
+        assert!(done.stdout.contains("sessions list") && done.stdout.contains("sessions delete"), "{done:?}");
+    }
+    let elsewhere = home.around().join("user/elsewhere");
+    let elsewhere = elsewhere.to_str().unwrap();
+    let failed = home.call(&["--home", elsewhere, "sessions", "show", "x"]).fails("NOT_FOUND");
+    assert!(failed.stderr.contains(&format!("--home {elsewhere} sessions list")), "{failed:?}");
+    home.call(&["--home", elsewhere, "--instance", "x", "status"]).fails("INVALID_VALUE");
+}

@@ -163,3 +163,25 @@ fn a_deleted_conversation_leaves_no_copy_of_its_words() {
     home.call(&["sessions", "delete", "main", "--yes"]).ok();
     assert_eq!(names(&home.transcripts()), [""; 0], "a copy set aside is a copy of the conversation too");
 }
+
+#[test]
+fn an_old_conversation_is_listed_and_its_id_does_not_delete_the_new_one() {
+    let home = Home::new();
+    let old = home.ask("one")["sessionId"].as_str().unwrap().to_owned();
+    home.call(&["ask", "--new-session", "two"]).ok();
+    assert_eq!(home.sessions().len(), 1);
+    let all = home.call(&["sessions", "list", "--all", "--json"]).json();
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 2);
+    let failed = home.call(&["sessions", "delete", &old, "--yes"]).fails("INVALID_VALUE");
+    assert!(failed.message.contains("sessions delete main"), "{failed:?}");
+    assert_eq!(home.sessions().len(), 1);
+}
+
+#[test]
+fn a_session_whose_ask_was_killed_can_be_deleted_at_once() {
+    let home = Home::new();
+    home.ask("one");
+    home.call(&["ask", "two"]).env("TIDEGATE_FAULT", "engine.ask.accepted=kill").run();
+    home.call(&["sessions", "delete", "main", "--yes"]).ok();
+    assert!(home.sessions().is_empty());
+}

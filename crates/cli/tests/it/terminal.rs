@@ -134,7 +134,12 @@ fn deleting_asks_first_and_takes_no_for_an_answer() {
     home.ask("one");
     for (typed, deleted) in [("\n", false), ("n\n", false), ("y\n", true)] {
         let done = on_terminal(&home, &["sessions", "delete", "main"], typed, &[]);
-        assert!(done.stdout.contains("Delete session main with 2 messages for good? [y/N]"), "{done:?}");
+        assert!(
+            done.stdout.contains(
+                "Delete session main for good: 2 messages in 1 conversation(s), and its runs? [y/N]"
+            ),
+            "{done:?}"
+        );
         assert_eq!(done.code, Some(i32::from(!deleted)), "{done:?}");
         assert_eq!(home.sessions().is_empty(), deleted, "{typed:?}: {done:?}");
     }

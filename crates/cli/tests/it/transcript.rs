@@ -192,3 +192,21 @@ fn a_link_in_place_of_a_transcript_is_not_followed() {
     home.call(&["ask", "two"]).run();
     assert_eq!(fs::read(Path::new(&victim)).unwrap(), b"precious");
 }
+
+#[test]
+fn a_transcript_that_cannot_be_written_stops_nobody() {
+    let home = Home::new();
+    home.write_config("{ agents: { list: [{ id: 'main', default: true }, { id: 'helper' }] } }");
+    let killed = home
+        .call(&["ask", "--agent", "helper", "x"])
+        .env("TIDEGATE_FAULT", "engine.mirror.before_write=kill");
+    killed.run();
+    let folder = home.root().join("agents/helper/sessions");
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "in the way").unwrap();
+    let done = home.call(&["ask", "hi"]).ok();
+    assert!(done.stderr.contains("could not be written"), "{done:?}");
+    fs::remove_file(&folder).unwrap();
+    assert_eq!(home.call(&["ask", "again"]).ok().stderr, "", "it caught up");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}

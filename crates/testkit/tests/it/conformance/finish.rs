@@ -23,6 +23,7 @@ on_both_backends! {
     a_run_ends_once,
     a_finish_that_fails_leaves_nothing,
     a_log_name_in_use_does_not_cost_the_run,
+    a_run_that_completes_without_a_line_leaves_the_conversation_where_it_was,
 }
 
 async fn a_completed_run_becomes_the_conversation(store: &ScratchStore) {
@@ -247,4 +248,15 @@ async fn a_log_name_in_use_does_not_cost_the_run(store: &ScratchStore) {
     // Only the log's id names the second one's file now.
     let next = start(store, owner, make.accept(&second.key)).await;
     assert_eq!((next.session, next.alias), (second.session, None));
+}
+
+async fn a_run_that_completes_without_a_line_leaves_the_conversation_where_it_was(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let first = start(store, owner, make.accept(&make.key("work"))).await;
+    store.finish(&first, make.completed()).await.unwrap();
+    let fresh = Accept { session: SessionChoice::Fresh, ..make.accept(&make.key("work")) };
+    let silent = start(store, owner, fresh).await;
+    store.finish(&silent, Finish { entries: Vec::new(), ..make.completed() }).await.unwrap();
+    assert_eq!(store.session(&first.key).await.unwrap().unwrap().id, first.session);
 }

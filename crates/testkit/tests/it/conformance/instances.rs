@@ -13,6 +13,7 @@ on_both_backends! {
     incarnations_that_begin_at_once_are_told_apart,
     a_heartbeat_of_an_old_incarnation_is_refused,
     an_instance_that_never_began_has_no_heartbeat,
+    an_owner_that_never_enlisted_claims_nothing,
     an_old_incarnation_claims_no_run,
     an_old_incarnation_claims_nothing_with_an_acceptance,
     an_old_incarnation_claims_no_send,
@@ -91,4 +92,21 @@ async fn an_old_incarnation_claims_no_send(store: &ScratchStore) {
     store.finish(&lease, finish).await.unwrap();
     let claimed = store.claim_send(make.tenant(), &old, make.now()).await;
     assert!(!matches!(claimed, Ok(Some(_))), "void from the next incarnation on: {claimed:?}");
+}
+
+async fn an_owner_that_never_enlisted_claims_nothing(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let nobody = Owner { instance: make.id(), incarnation: 1 };
+    let key = make.key("work");
+    let accept = Accept { claim_for: Some(nobody), ..make.accept(&key) };
+    assert_eq!(store.accept(accept).await.unwrap_err(), StoreError::StaleFence);
+    store.accept(make.accept(&key)).await.unwrap();
+    assert_eq!(store.claim(&key, &nobody, 0, make.now()).await.unwrap_err(), StoreError::StaleFence);
+    // Also where it would only be queued.
+    let accept = Accept { claim_for: Some(nobody), ..make.accept(&key) };
+    assert_eq!(store.accept(accept).await.unwrap_err(), StoreError::StaleFence);
+    assert_eq!(
+        store.claim_send(make.tenant(), &nobody, make.now()).await.unwrap_err(),
+        StoreError::StaleFence
+    );
 }

@@ -12,6 +12,7 @@ on_both_backends! {
     a_run_in_an_unknown_state_is_not_aborted,
     a_run_in_an_unknown_state_is_not_claimed,
     a_run_in_an_unknown_state_is_not_recovered,
+    a_run_with_an_unknown_reply_target_is_tried_again,
     a_run_in_an_unknown_state_keeps_its_session_from_deletion,
     a_tool_in_an_unknown_state_is_not_interrupted,
     a_part_in_an_unknown_state_is_neither_sent_nor_dropped,
@@ -80,6 +81,17 @@ async fn a_run_in_an_unknown_state_is_not_recovered(store: &ScratchStore) {
     let recovered = store.recover(&owner, make.now()).await.unwrap();
     assert_eq!(store.snapshot(make.tenant()).await.library, before);
     assert_eq!(recovered, Recovered::default(), "whoever schedules is only told of runs that were settled");
+}
+
+async fn a_run_with_an_unknown_reply_target_is_tried_again(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let lease = start(store, owner, make.accept(&make.key("work"))).await;
+    store.execute("UPDATE runs SET reply_json = '{\"to\": \"pigeon\"}'").await;
+    let owner = store.enlist(owner.instance, make.now()).await.unwrap();
+    let recovered = store.recover(&owner, make.now()).await.unwrap();
+    let states: Vec<_> = recovered.runs.iter().map(|run| (run.run, run.state.clone())).collect();
+    assert_eq!(states, [(lease.run, RunState::Queued)], "somebody waits for it, whoever that is");
 }
 
 async fn a_run_in_an_unknown_state_keeps_its_session_from_deletion(store: &ScratchStore) {
