@@ -12,11 +12,15 @@ tidegate=$(target_folder)/debug/tidegate
 export TIDEGATE_HOME=${TIDEGATE_HOME:-${HOME:?HOME is not set; set it or TIDEGATE_HOME}/.tidegate}
 
 show() {
-  printf '\n$ tidegate %s\n' "$*"
+  local word line=''
+  for word; do
+    if [[ $word == *' '* ]]; then line+=" '$word'"; else line+=" $word"; fi
+  done
+  printf '\n$ tidegate%s\n' "$line"
   "$tidegate" "$@"
 }
 
-show ask --session welcome 'Hello, is anybody there?'
+show ask 'Hello, is anybody there?'
 show status
 
 shown=${tidegate#"$root/"}

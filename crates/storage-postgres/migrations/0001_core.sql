@@ -145,7 +145,7 @@ CREATE TABLE idempotency (
   PRIMARY KEY (tenant_id, key_hash)
 );
 
--- Kept in the order of commits: a clock that jumps cannot reorder it.
+-- Kept in the order of writing: a clock that jumps cannot reorder it.
 CREATE TABLE audit_logs (
   ord BIGINT GENERATED ALWAYS AS IDENTITY,
   tenant_id TEXT COLLATE "C" NOT NULL CHECK (tenant_id <> ''),

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde_json::json;
 use sqlx::PgConnection;
-use tidegate_protocol::{
-    ErrorBody, ErrorCode, InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey, TenantId,
-};
-use tidegate_storage::{Instances, Owner, POISON_CRASHES, Recovered, Result, SettledRun, StoreError};
+use tidegate_protocol::{InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey, TenantId};
+use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
 
 use crate::audit::{Audit, record};
 use crate::error::TxResult;
@@ -203,7 +201,7 @@ pub(crate) async fn settle_session(
     let attempt = unsigned(&row, "attempt")?;
     // A reply target of a newer release is somebody to answer, so the run is worth another try.
     let reply = serde_json::from_str::<ReplyTarget>(column(&row, "reply_json")?).ok();
-    let Some((state, error)) = next_state(reply.as_ref(), attempt) else {
+    let Some((state, error)) = after_crash(reply.as_ref(), attempt) else {
         sqlx::query("UPDATE runs SET state = 'queued' WHERE tenant_id = $1 AND id = $2")
             .bind(tenant)
             .bind(id)
@@ -233,19 +231,6 @@ pub(crate) async fn settle_session(
     Ok(Some(state))
 }
 
-/// How a run whose process died ends; `None` when it is tried again.
-fn next_state(reply: Option<&ReplyTarget>, attempt: u32) -> Option<(RunState, ErrorBody)> {
-    if reply == Some(&ReplyTarget::Caller) {
-        let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
-        return Some((RunState::Interrupted, error));
-    }
-    if attempt >= POISON_CRASHES {
-        let error = ErrorBody::new(ErrorCode::Poison, format!("crashed {attempt} times; not tried again"));
-        return Some((RunState::Failed, error));
-    }
-    None
-}
-
 /// Whether these tools ran is unknown, and is never found out by running them again.
 pub(crate) async fn interrupt_tools(
     transaction: &mut PgConnection,
@@ -261,31 +246,4 @@ pub(crate) async fn interrupt_tools(
     .execute(transaction)
     .await?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use tidegate_protocol::OutboundTarget;
-
-    use super::*;
-
-    #[test]
-    fn a_run_is_tried_again_until_its_third_crash_unless_its_caller_is_gone() {
-        let channel = ReplyTarget::Channel {
-            channel: "local".parse().unwrap(),
-            account_id: "a".into(),
-            target: OutboundTarget { peer_id: "p".into(), thread_id: None },
-        };
-        let ends = |reply: Option<&ReplyTarget>, attempt| {
-            next_state(reply, attempt).map(|(state, error)| (state, error.code))
-        };
-        assert_eq!(
-            ends(Some(&ReplyTarget::Caller), 1),
-            Some((RunState::Interrupted, ErrorCode::Interrupted))
-        );
-        assert_eq!(ends(Some(&channel), 1), None);
-        assert_eq!(ends(Some(&channel), POISON_CRASHES - 1), None);
-        assert_eq!(ends(Some(&channel), POISON_CRASHES), Some((RunState::Failed, ErrorCode::Poison)));
-        assert_eq!(ends(None, 1), None);
-    }
 }

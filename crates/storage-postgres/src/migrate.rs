@@ -7,7 +7,7 @@
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tidegate_runtime::fault;
 use tidegate_storage::{
-    MIN_READER, MIN_WRITER, Migration, Result, SCHEMA, SchemaFit, StoreError, StoredVersion, judge,
+    MIN_READER, MIN_WRITER, Migration, Result, SchemaFit, StoreError, StoredVersion, judge,
 };
 
 use crate::error::{TxError, TxResult, message, sqlstate};
@@ -53,7 +53,7 @@ async fn steps(connection: &mut PgConnection, schema: &str, user: &str, number: 
     match judge(stored, number) {
         SchemaFit::Current | SchemaFit::NewerWritable => return Ok(()),
         SchemaFit::NewerReadable | SchemaFit::TooNew => {
-            return Err(newer(stored, |version| version.min_writer).into());
+            return Err(StoreError::newer(stored, |version| version.min_writer).into());
         }
         SchemaFit::Empty | SchemaFit::Older => {}
     }
@@ -150,16 +150,10 @@ pub(crate) async fn stored_version(
     }))
 }
 
-pub(crate) fn newer(stored: Option<StoredVersion>, needed: impl Fn(StoredVersion) -> u32) -> StoreError {
-    StoreError::Newer {
-        found: stored.map_or(0, |version| version.schema),
-        needed: stored.map_or(0, needed),
-        known: SCHEMA,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tidegate_storage::SCHEMA;
+
     use super::*;
 
     #[test]

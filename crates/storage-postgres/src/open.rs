@@ -194,7 +194,7 @@ async fn check(connection: &mut PgConnection, target: &Target, mode: Mode) -> Tx
     let stored = migrate::stored_version(connection, &target.schema).await?;
     match judge(stored, SCHEMA) {
         SchemaFit::Empty => return Err(StoreError::Empty.into()),
-        SchemaFit::TooNew => return Err(migrate::newer(stored, |version| version.min_reader).into()),
+        SchemaFit::TooNew => return Err(StoreError::newer(stored, |version| version.min_reader).into()),
         _ => {}
     }
     role::check(connection, &target.schema).await?;

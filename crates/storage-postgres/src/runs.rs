@@ -14,7 +14,7 @@ use crate::{abort, accept, claim, finish};
 #[async_trait]
 impl Runs for PostgresStore {
     async fn accept(&self, accept: Accept) -> Result<Accepted> {
-        own_tenant(&accept.principal, &accept.key)?;
+        StoreError::unless_own(&accept.principal, &accept.key)?;
         self.write(&accept.key.scope.tenant, verb!("accept"), |Open { transaction, .. }| {
             Box::pin(accept::accept(transaction, &accept))
         })
@@ -43,18 +43,10 @@ impl Runs for PostgresStore {
     }
 
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {
-        own_tenant(principal, key)?;
+        StoreError::unless_own(principal, key)?;
         self.write(&key.scope.tenant, verb!("delete_session"), |Open { transaction, .. }| {
             Box::pin(abort::delete(transaction, principal, key, now))
         })
         .await
     }
-}
-
-/// Whoever belongs to another tenant does not even learn whether the session exists.
-fn own_tenant(principal: &Principal, key: &SessionKey) -> Result<()> {
-    if principal.tenant() == &key.scope.tenant {
-        return Ok(());
-    }
-    Err(StoreError::NotFound(format!("session {}", key.label())))
 }

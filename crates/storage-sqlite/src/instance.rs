@@ -3,10 +3,8 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use serde_json::json;
-use tidegate_protocol::{
-    ErrorBody, ErrorCode, InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey,
-};
-use tidegate_storage::{Instances, Owner, POISON_CRASHES, Recovered, Result, SettledRun, StoreError};
+use tidegate_protocol::{InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey};
+use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
 
 use crate::audit::{Audit, record};
 use crate::open::SqliteStore;
@@ -149,7 +147,7 @@ pub(crate) fn settle_session(
     )?;
     // A reply target of a newer release is somebody to answer, so the run is worth another try.
     let reply = serde_json::from_str::<ReplyTarget>(&reply).ok();
-    let Some((state, error)) = next_state(reply.as_ref(), attempt) else {
+    let Some((state, error)) = after_crash(reply.as_ref(), attempt) else {
         execute(
             connection,
             "UPDATE runs SET state = 'queued' WHERE tenant_id = ?1 AND id = ?2",
@@ -172,17 +170,4 @@ pub(crate) fn settle_session(
     };
     record(connection, &audit, now)?;
     Ok(Some(state))
-}
-
-/// How a run whose process died ends; `None` when it is tried again.
-fn next_state(reply: Option<&ReplyTarget>, attempt: u32) -> Option<(RunState, ErrorBody)> {
-    if reply == Some(&ReplyTarget::Caller) {
-        let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
-        return Some((RunState::Interrupted, error));
-    }
-    if attempt >= POISON_CRASHES {
-        let error = ErrorBody::new(ErrorCode::Poison, format!("crashed {attempt} times; not tried again"));
-        return Some((RunState::Failed, error));
-    }
-    None
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use tidegate_runtime::{Clock as _, SystemClock, fault};
 use tidegate_storage::{
-    MIN_READER, MIN_WRITER, Migration, Result, SCHEMA, SchemaFit, StoreError, StoredVersion, judge,
+    MIN_READER, MIN_WRITER, Migration, Result, SchemaFit, StoreError, StoredVersion, judge,
 };
 
 use crate::error::store_error;
@@ -37,14 +37,6 @@ pub(crate) fn stored_version(connection: &Connection) -> Result<Option<StoredVer
         .map_err(store_error)
 }
 
-pub(crate) fn newer(stored: Option<StoredVersion>, needed: impl Fn(StoredVersion) -> u32) -> StoreError {
-    StoreError::Newer {
-        found: stored.map_or(0, |version| version.schema),
-        needed: stored.map_or(0, needed),
-        known: SCHEMA,
-    }
-}
-
 /// Brings the file to this release's schema. Safe when two processes start at once: each step looks again inside
 /// its own write transaction, and so only one of them copies.
 pub(crate) fn migrate(connection: &mut Connection, options: &SqliteOptions) -> Result<()> {
@@ -52,7 +44,7 @@ pub(crate) fn migrate(connection: &mut Connection, options: &SqliteOptions) -> R
     match judge(stored, options.schema) {
         SchemaFit::Current | SchemaFit::NewerWritable => return Ok(()),
         SchemaFit::NewerReadable | SchemaFit::TooNew => {
-            return Err(newer(stored, |version| version.min_writer));
+            return Err(StoreError::newer(stored, |version| version.min_writer));
         }
         SchemaFit::Older | SchemaFit::Empty => {}
     }

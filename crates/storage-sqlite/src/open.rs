@@ -78,7 +78,7 @@ impl SqliteStore {
         let stored = readers.with(migrate::stored_version)?;
         match judge(stored, SCHEMA) {
             SchemaFit::Empty => return Err(StoreError::Empty),
-            SchemaFit::TooNew => return Err(migrate::newer(stored, |version| version.min_reader)),
+            SchemaFit::TooNew => return Err(StoreError::newer(stored, |version| version.min_reader)),
             _ => {}
         }
         Ok(Self { writer, readers: Arc::new(readers), path: Arc::new(options.path.clone()) })

@@ -14,7 +14,7 @@ use crate::{abort, accept, claim, finish};
 #[async_trait]
 impl Runs for SqliteStore {
     async fn accept(&self, accept: Accept) -> Result<Accepted> {
-        same_tenant(&accept.principal, &accept.key)?;
+        StoreError::unless_own(&accept.principal, &accept.key)?;
         self.write(verb!("accept"), move |connection| accept::accept(connection, &accept)).await
     }
 
@@ -35,19 +35,11 @@ impl Runs for SqliteStore {
     }
 
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {
-        same_tenant(principal, key)?;
+        StoreError::unless_own(principal, key)?;
         let (principal, key) = (principal.clone(), key.clone());
         self.write(verb!("delete_session"), move |connection| {
             abort::delete(connection, &principal, &key, now)
         })
         .await
     }
-}
-
-/// A principal acts inside its own tenant. What is elsewhere does not exist for it.
-fn same_tenant(principal: &Principal, key: &SessionKey) -> Result<()> {
-    if *principal.tenant() == key.scope.tenant {
-        return Ok(());
-    }
-    Err(StoreError::NotFound(format!("session {}", key.label())))
 }

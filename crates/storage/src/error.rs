@@ -1,6 +1,9 @@
 //! What can go wrong with durable state, in the terms callers act on.
 
-use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_policy::Principal;
+use tidegate_protocol::{ErrorBody, ErrorCode, SessionKey};
+
+use crate::version::{SCHEMA, StoredVersion};
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -54,6 +57,23 @@ impl StoreError {
             Self::Unavailable(_) => ErrorCode::StorageUnavailable,
             Self::Internal(_) => ErrorCode::Internal,
         }
+    }
+
+    /// Data that a newer release made and this one may not use; `needed` picks the bound that says so.
+    pub fn newer(stored: Option<StoredVersion>, needed: impl Fn(StoredVersion) -> u32) -> Self {
+        Self::Newer {
+            found: stored.map_or(0, |version| version.schema),
+            needed: stored.map_or(0, needed),
+            known: SCHEMA,
+        }
+    }
+
+    /// Refuses a principal of another tenant: what is elsewhere does not exist for it.
+    pub fn unless_own(principal: &Principal, key: &SessionKey) -> Result<()> {
+        if *principal.tenant() == key.scope.tenant {
+            return Ok(());
+        }
+        Err(Self::NotFound(format!("session {}", key.label())))
     }
 
     /// Whether the process must end and read back what is durable.

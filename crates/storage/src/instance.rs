@@ -1,8 +1,11 @@
 //! Processes and what their deaths leave behind.
 
 use async_trait::async_trait;
-use tidegate_protocol::{InstanceId, OutboxId, RunId, RunState, SessionKey};
+use tidegate_protocol::{
+    ErrorBody, ErrorCode, InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey,
+};
 
+use crate::POISON_CRASHES;
 use crate::error::Result;
 use crate::lease::Owner;
 
@@ -35,4 +38,42 @@ pub struct SettledRun {
     pub key: SessionKey,
     /// `Interrupted`, `Queued` or `Failed`.
     pub state: RunState,
+}
+
+/// How a run whose process died ends; `None` when it is tried again. A reply target that this release cannot read is
+/// somebody to answer.
+pub fn after_crash(reply: Option<&ReplyTarget>, attempt: u32) -> Option<(RunState, ErrorBody)> {
+    if reply == Some(&ReplyTarget::Caller) {
+        let error = ErrorBody::new(ErrorCode::Interrupted, "its process ended before it could answer");
+        return Some((RunState::Interrupted, error));
+    }
+    if attempt >= POISON_CRASHES {
+        let error = ErrorBody::new(ErrorCode::Poison, format!("crashed {attempt} times; not tried again"));
+        return Some((RunState::Failed, error));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_protocol::OutboundTarget;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_tried_again_until_its_third_crash_unless_its_caller_is_gone() {
+        let channel = ReplyTarget::Channel {
+            channel: "local".parse().unwrap(),
+            account_id: "a".into(),
+            target: OutboundTarget { peer_id: "p".into(), thread_id: None },
+        };
+        let ends = |reply: Option<&ReplyTarget>, attempt| {
+            after_crash(reply, attempt).map(|(state, error)| (state, error.code))
+        };
+        let interrupted = Some((RunState::Interrupted, ErrorCode::Interrupted));
+        assert_eq!(ends(Some(&ReplyTarget::Caller), 1), interrupted);
+        assert_eq!(ends(Some(&channel), POISON_CRASHES - 1), None);
+        assert_eq!(ends(Some(&channel), POISON_CRASHES), Some((RunState::Failed, ErrorCode::Poison)));
+        assert_eq!(ends(None, 1), None);
+    }
 }

@@ -18,7 +18,7 @@ mod version;
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
 pub use error::{Result, StoreError};
 pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
-pub use instance::{Instances, Recovered, SettledRun};
+pub use instance::{Instances, Recovered, SettledRun, after_crash};
 pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
 pub use lease::{Fence, Lease, Owner};
 pub use library::{

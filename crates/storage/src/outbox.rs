@@ -45,7 +45,7 @@ pub enum OutboxState {
     Pending,
     Sending,
     Sent,
-    /// Refused for good, or tried too often.
+    /// Refused for good.
     Dead,
     /// Nobody knows; shown to the owner, never repeated by itself.
     Unknown,
