@@ -21,4 +21,11 @@ done
 left=$(grep -aoE 'storage\.[a-z_]+\.(before|after)_commit' "$binary" | sort -u | head -n 3 || true)
 [[ -z $left ]] || fail "$binary contains names of fault points, among them: ${left//$'\n'/, }"
 
+# A person who types `tidegate --version` should not wait for what it does not need. The goal is 10 ms of CPU; a busy
+# machine gets five times that.
+TIMEFORMAT='%U %S'
+spent=$({ time "$binary" --version >/dev/null; } 2>&1)
+awk '{ exit !($1 + $2 <= 0.050) }' <<<"$spent" ||
+  fail "$binary --version took $spent seconds of CPU (user, system); the goal is 0.010"
+
 printf '%s\n%d.%d MB of %d MB, no fault points\n' "$binary" $((bytes / 1000000)) $((bytes % 1000000 / 100000)) "$allowed"
