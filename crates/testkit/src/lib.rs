@@ -8,5 +8,6 @@
 pub mod crash;
 pub mod requests;
 pub mod script;
+pub mod skip;
 pub mod snapshot;
 pub mod stores;

@@ -1,7 +1,6 @@
 //! Throw-away stores: SQLite in a temporary folder, Postgres in a schema of a random name that is dropped afterwards.
 
 use std::fmt;
-use std::io::Write as _;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use tidegate_storage_postgres::{PostgresOptions, PostgresStore};
 use tidegate_storage_sqlite::{SqliteOptions, SqliteStore};
 use tokio::sync::Mutex;
 
+use crate::skip::skip_loudly;
 use crate::snapshot::{self, Snapshot, Tables};
 
 /// The environment variable with the address of a server on which tests may make schemas and roles.
@@ -168,7 +168,7 @@ impl ScratchStore {
             }
             Backend::Postgres => {
                 let Ok(url) = std::env::var(POSTGRES) else {
-                    skip_loudly();
+                    skip_loudly(&format!("set {POSTGRES} to the address of a throw-away server to run it"));
                     return None;
                 };
                 let schema = format!("test_{:016x}", u64::from_be_bytes(random()));
@@ -328,14 +328,6 @@ fn random<const N: usize>() -> [u8; N] {
     let mut random = [0; N];
     getrandom::fill(&mut random).expect("the operating system gives random numbers");
     random
-}
-
-/// Past the capture of the test harness: a suite that silently skips half its promises is worse than none.
-fn skip_loudly() {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a Postgres test");
-    let line = format!("SKIPPED {test}: set {POSTGRES} to the address of a throw-away server to run it\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Why a test's own queries cannot fail.

@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::home::{Home, PROGRAM, skip_loudly};
+use tidegate_testkit::skip::skip_loudly;
+
+use crate::home::{Home, PROGRAM};
 use crate::log::Log;
 use crate::process::{Call, Done};
 

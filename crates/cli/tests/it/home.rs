@@ -1,13 +1,13 @@
 //! A home of one test, on either database, and what is read out of it through the program.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tempfile::TempDir;
+use tidegate_testkit::skip::skip_loudly;
 
 use crate::process::Call;
 
@@ -169,13 +169,6 @@ impl Drop for Home {
             eprintln!("the schema {name} could not be dropped: {dropped:?}");
         }
     }
-}
-
-/// Past the capture of the test harness: a suite that silently skips half its promises is worse than none.
-pub(crate) fn skip_loudly(why: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED {}: {why}\n", thread.name().unwrap_or("a test"));
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Every file and folder below, with its mode, relative to `folder`.

@@ -14,6 +14,7 @@ use tidegate_storage::{
     NewSession, Owner, Principal, Runs as _, SessionChoice,
 };
 use tidegate_storage_postgres::{Mode, PostgresOptions, PostgresStore};
+use tidegate_testkit::skip::skip_loudly;
 
 pub(crate) const NOW: i64 = 1_771_866_451_123;
 
@@ -27,7 +28,7 @@ pub(crate) struct Scratch {
 /// Runs a test with a schema of its own and removes it whatever happens.
 pub(crate) async fn with_schema<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Scratch) -> F) {
     let Ok(url) = std::env::var("TIDEGATE_TEST_POSTGRES") else {
-        eprintln!("SKIPPED: set TIDEGATE_TEST_POSTGRES to the URL of a throw-away Postgres server");
+        skip_loudly("set TIDEGATE_TEST_POSTGRES to the address of a throw-away server to run it");
         return;
     };
     let scratch = Scratch { url, schema: format!("tg_test_{}", random_name()) };
