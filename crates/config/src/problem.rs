@@ -35,6 +35,8 @@ pub enum ProblemKind {
     Invalid,
     /// Nothing is wrong, but the owner should know.
     Notice,
+    /// A key that is accepted and has no effect in this version.
+    Unused,
 }
 
 impl ProblemKind {
@@ -43,7 +45,7 @@ impl ProblemKind {
             Self::Syntax => code::SYNTAX,
             Self::Include => code::INCLUDE,
             Self::EnvMissing => code::ENV_MISSING,
-            Self::UnknownKey | Self::Required | Self::Invalid | Self::Notice => code::INVALID,
+            Self::UnknownKey | Self::Required | Self::Invalid | Self::Notice | Self::Unused => code::INVALID,
         }
     }
 }

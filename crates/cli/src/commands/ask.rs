@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_config::ProblemKind;
 use tidegate_engine::{Answer, Ask, Engine, Notice};
 use tidegate_policy::Principal;
 use tidegate_protocol::{ErrorCode, Id as _, RunEventBody, RunState, SessionKey};
@@ -41,9 +42,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     // Keys without an effect are told when they are set and checked, not with every question.
-    for warning in
-        loaded.warnings.iter().filter(|warning| !warning.message.contains("not used by this version"))
-    {
+    for warning in loaded.warnings.iter().filter(|warning| warning.kind != ProblemKind::Unused) {
         complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
     }
     let scope = settings::scope(&loaded.config, parsed.value("agent"))?;

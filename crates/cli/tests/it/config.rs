@@ -272,3 +272,12 @@ fn variables_and_includes_are_resolved_and_their_absence_is_named() {
     let done = home.call(&["config", "get", "--effective", "ui.language"]).env("MODEL", "offline").run();
     assert_eq!(done.stdout, "en\n", "{done:?}");
 }
+
+#[test]
+fn a_key_without_an_effect_is_told_when_it_is_set_and_not_with_every_question() {
+    let home = Home::new();
+    let set = home.call(&["config", "set", "gateway.port", "1000"]).ok();
+    assert!(set.stderr.contains("gateway.port"), "{set:?}");
+    assert!(home.call(&["config", "validate"]).ok().stderr.contains("gateway.port"));
+    assert_eq!(home.call(&["ask", "hi"]).ok().stderr, "");
+}

@@ -44,7 +44,7 @@ pub(crate) fn is_unused(path: &str) -> bool {
 fn matches(view: &View<'_>, steps: &[&str], found: &mut Vec<Problem>) {
     let Some((step, rest)) = steps.split_first() else {
         found.push(Problem::new(
-            ProblemKind::Notice,
+            ProblemKind::Unused,
             view.path.clone(),
             "accepted, not used by this version",
         ));
