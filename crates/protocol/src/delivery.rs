@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::error::ErrorBody;
 use crate::inbound::{Attachment, OutboundTarget};
 use crate::name::ChannelName;
 
 /// What an agent answers, before a connector renders it for its network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
     pub channel: ChannelName,
@@ -16,6 +17,21 @@ pub struct Reply {
     pub target: OutboundTarget,
     pub text: String,
     pub attachments: Vec<Attachment>,
+    /// The message that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Quote>,
+    /// Set when the run failed: `text` then tells a person so, this tells a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+}
+
+/// A message that came in, as an answer to it may show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct Quote {
+    /// The network's own id.
+    pub message_id: String,
+    pub text: String,
 }
 
 /// One finished piece of a reply. An outbox row holds its bytes; it is never split again.
@@ -44,4 +60,28 @@ pub enum SendOutcome {
     Rejected { reason: String },
     /// Nobody knows. Never blindly repeated.
     Unknown { reason: String },
+}
+
+/// What can be found out about a send whose end nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The network drops a second send with the same key: sending again is safe.
+    SameKey,
+    /// The network can be read: see [`Connector::find`](crate::Connector::find).
+    ReadBack,
+    /// Nothing.
+    Blind,
+}
+
+/// What reading back found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Sent {
+        id: String,
+    },
+    /// It certainly did not arrive.
+    Absent,
+    Unknown {
+        reason: String,
+    },
 }

@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::delivery::{Part, Reply, SendOutcome};
+use crate::delivery::{Doubt, Found, Part, Reply, SendOutcome};
 use crate::inbound::Inbound;
 use crate::name::ChannelName;
 
-/// A network.
+/// One account on a network.
 #[async_trait]
 pub trait Connector: Send + Sync {
-    fn name(&self) -> &ChannelName;
+    fn channel(&self) -> &ChannelName;
+
+    /// Which of our accounts on that network this is.
+    fn account(&self) -> &str;
 
     /// Receives until the network or the supervisor ends it. A message is acknowledged to the network only after
-    /// `sink.accept` returned.
+    /// `sink.accept` returned. Dropping the future ends it.
     async fn receive(&self, sink: Arc<dyn InboundSink>) -> Result<(), ConnectorError>;
 
     /// Turns a reply into the parts this network takes. Pure: the engine calls it before it commits.
@@ -24,6 +27,16 @@ pub trait Connector: Send + Sync {
 
     /// Sends one part. `key` is the same for every try of the same part.
     async fn send(&self, part: &Part, key: &str) -> SendOutcome;
+
+    /// What to do about a send whose end is unknown.
+    fn doubt(&self) -> Doubt {
+        Doubt::Blind
+    }
+
+    /// Looks for a part on the network. Asked only of connectors whose doubt is [`Doubt::ReadBack`].
+    async fn find(&self, _part: &Part, _key: &str) -> Found {
+        Found::Unknown { reason: "this network cannot be read".to_owned() }
+    }
 }
 
 /// Why a connector stopped receiving.
@@ -39,9 +52,12 @@ pub enum ConnectorError {
     Sink(#[from] SinkError),
 }
 
-/// Where a connector puts what it received.
+/// Where a connector puts what it received, and finds how far it got.
 #[async_trait]
 pub trait InboundSink: Send + Sync {
+    /// The cursor that was accepted last for this account.
+    async fn cursor(&self) -> Result<Option<String>, SinkError>;
+
     /// Returns once the messages and the network's cursor are durable, together.
     async fn accept(&self, messages: Vec<Inbound>, cursor: Option<String>) -> Result<(), SinkError>;
 }

@@ -40,10 +40,19 @@ pub struct Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(tag = "to", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ReplyTarget {
-    /// To whoever waits for this run: the terminal event is the delivery.
+    /// To whoever waits for this run in the process that accepted it: the terminal event is the delivery.
     Caller,
+    /// To whoever reads the session: the log is the delivery, so the run outlives its process.
+    Session,
     /// To a network, through the outbox.
-    Channel { channel: ChannelName, account_id: String, target: OutboundTarget },
+    Channel {
+        channel: ChannelName,
+        account_id: String,
+        target: OutboundTarget,
+        /// The network's id of the message that is answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_reply_to: Option<String>,
+    },
 }
 
 macro_rules! states {

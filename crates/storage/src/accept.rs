@@ -20,8 +20,12 @@ pub struct Accept {
     /// What a network delivered. A caller that waits for its answer has none: its request lives in the run row.
     pub inbound: Option<(InboxId, Inbound)>,
     pub idempotency: Option<Idempotency>,
+    /// The session may be removed once nobody used it for a while.
+    pub ephemeral: bool,
+    /// Who accepts. Noted with the run: a run whose caller waits in that process ends with it.
+    pub owner: Owner,
     /// Claim the run in the same commit if the session is idle.
-    pub claim_for: Option<Owner>,
+    pub claim: bool,
     /// Milliseconds since the epoch.
     pub now: i64,
 }

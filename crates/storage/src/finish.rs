@@ -13,16 +13,35 @@ use crate::outbox::NewPart;
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// ACCEPT. Returns after its commit; only then may anything be acknowledged. `NotFound` when the principal is of
-    /// another tenant; `StaleFence`, and nothing accepted, when it is to be claimed for a void owner.
+    /// another tenant; `StaleFence`, and nothing accepted, when the owner is void.
     async fn accept(&self, accept: Accept) -> Result<Accepted>;
 
     /// Claims the session's oldest queued run if no other is under way, or if the one under way belongs to an owner
     /// that is void: an earlier incarnation, or an instance silent for longer than `ttl_ms` by the database's clock.
     /// `StaleFence` when `owner` itself is void. A run taken over that way counts one more attempt, as [`Instances::recover`](crate::Instances::recover) does.
+    ///
+    /// A queued run whose caller waits in another process is that process's to run: `Busy` while it lives, ended as
+    /// interrupted, and passed over, once it is void.
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim>;
 
     /// FINISH. Log entries, the run's terminal state, outbox rows and the audit row in one commit.
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished>;
+
+    /// Gives an unfinished run back because the process ends in good order. It does not count as an attempt: a run
+    /// that somebody can still be answered for is queued again in its old place, one whose caller waits ends as
+    /// interrupted. Answers which.
+    async fn release(&self, lease: &Lease, now: i64) -> Result<RunState>;
+
+    /// Sessions with something to claim, those with the oldest run first: idle with a run queued, or held by an owner
+    /// that is void (as in [`claim`](Runs::claim)).
+    async fn waiting(
+        &self,
+        tenant: &TenantId,
+        owner: &Owner,
+        ttl_ms: i64,
+        now: i64,
+        limit: u32,
+    ) -> Result<Vec<SessionKey>>;
 
     /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end.
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;

@@ -5,28 +5,34 @@
 //! runs, the run itself only sees its [`Journal`].
 
 mod accept;
+mod audit;
 mod error;
 mod finish;
+mod inbox;
 mod instance;
 mod journal;
 mod lease;
 mod library;
 mod mirror;
 mod outbox;
+mod sweep;
 mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
+pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, chain, check};
 pub use error::{Result, StoreError};
 pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
+pub use inbox::{Inbox, Ingest};
 pub use instance::{Instances, Recovered, SettledRun, after_crash};
 pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
 pub use lease::{Fence, Lease, Owner};
 pub use library::{
-    AuditRow, Library, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus,
+    AuditRow, Library, OutboxFilter, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus,
     ToolRunRow,
 };
 pub use mirror::{Mirror, MirrorPosition, MirrorTask};
-pub use outbox::{NewPart, Outbox, OutboxState, Sending};
+pub use outbox::{Decided, Lane, NewPart, NextSend, Outbox, OutboxState, Sending};
+pub use sweep::{Sweep, Sweeper, Swept};
 pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
 
 /// Whose deed a write is; the verbs take it, so it comes with them.
@@ -36,6 +42,9 @@ pub use tidegate_policy::Principal;
 pub const POISON_CRASHES: u32 = 3;
 
 /// Everything a backend offers.
-pub trait Store: Instances + Runs + Journal + Outbox + Mirror + Library {}
+pub trait Store:
+    Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail
+{
+}
 
-impl<T: Instances + Runs + Journal + Outbox + Mirror + Library> Store for T {}
+impl<T: Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail> Store for T {}

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_protocol::{
-    AgentId, AuditId, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec, RunState, SessionId,
+    AgentId, AuditId, ChannelName, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec, RunState, SessionId,
     SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
 };
 
@@ -37,6 +37,9 @@ pub trait Library: Send + Sync {
 
     /// A run's tool executions in the order they were intended.
     async fn tool_runs(&self, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>>;
+
+    /// Outgoing parts, the newest first.
+    async fn outbox(&self, tenant: &TenantId, filter: OutboxFilter) -> Result<Vec<OutboxRow>>;
 
     /// A run's outgoing parts in order.
     async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>>;
@@ -119,17 +122,32 @@ pub struct ToolRunRow {
     pub created_at: i64,
 }
 
+#[derive(Debug, Clone, Default)]
+pub struct OutboxFilter {
+    /// Only these states; all when empty.
+    pub states: Vec<OutboxState>,
+    pub channel: Option<ChannelName>,
+    pub limit: u32,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxRow {
     pub id: OutboxId,
+    pub run: RunId,
+    pub channel: ChannelName,
+    pub account_id: String,
     pub part: u32,
     pub lane: String,
     pub body: String,
     pub state: OutboxState,
     pub attempt: u32,
+    /// When it may go out, while it waits.
+    pub retry_at: i64,
     /// The network's id of what was sent.
     pub remote_id: Option<String>,
     pub reason: Option<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
