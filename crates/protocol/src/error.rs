@@ -66,6 +66,8 @@ codes! {
     NotFound = "NOT_FOUND",
     /// The program knows the feature, but this version cannot do it yet.
     Unavailable = "UNAVAILABLE",
+    /// The process is shutting down and takes nothing new.
+    Closing = "CLOSING",
     /// Another process holds the home folder.
     HomeBusy = "HOME_BUSY",
     /// The home folder cannot be made or written.
@@ -115,6 +117,7 @@ impl ErrorCode {
             Self::ModelUnavailable
                 | Self::SessionBusy
                 | Self::HomeBusy
+                | Self::Closing
                 | Self::StorageFull
                 | Self::StorageUnavailable
                 | Self::ConfigConflict
