@@ -11,7 +11,7 @@ allowed=$(budget binary_mb)
 ((bytes <= allowed * 1000000)) ||
   fail "$binary has $bytes bytes; budget.toml allows $allowed MB. Make it smaller, or raise binary_mb with a reason."
 
-for name in TIDEGATE_FAULT TIDEGATE_CLOCK_SKEW $(fault_points); do
+for name in TIDEGATE_FAULT TIDEGATE_CLOCK_SKEW TIDEGATE_OFFLINE_DELAY $(fault_points); do
   if grep -aqF -- "$name" "$binary"; then
     fail "$binary contains the fault point text \"$name\". Fault points belong to builds with debug assertions only (crates/runtime/src/fault.rs); a name must be a text that nothing else uses."
   fi

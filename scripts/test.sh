@@ -37,8 +37,8 @@ no_fault_points() {
   target=$(target_folder)
   cargo build --locked --quiet --package tidegate-runtime --lib --profile plain || return 1
   cargo build --locked --quiet --package tidegate-runtime --lib || return 1
-  if objects "$target/plain/libtidegate_runtime.rlib" | grep -acE 'TIDEGATE_(FAULT|CLOCK_SKEW)' >/dev/null; then
-    echo 'error: tidegate-runtime compiled without debug assertions still reads TIDEGATE_FAULT or TIDEGATE_CLOCK_SKEW_MS.'
+  if objects "$target/plain/libtidegate_runtime.rlib" | grep -acE 'TIDEGATE_(FAULT|CLOCK_SKEW|OFFLINE_DELAY)' >/dev/null; then
+    echo 'error: tidegate-runtime compiled without debug assertions still reads TIDEGATE_FAULT, TIDEGATE_CLOCK_SKEW_MS or TIDEGATE_OFFLINE_DELAY_MS.'
     echo 'Put what reads it in crates/runtime/src/ under #[cfg(debug_assertions)].'
     return 1
   fi

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tidegate_config::{EditError, LoadError};
-use tidegate_engine::EngineError;
+use tidegate_engine::{EngineError, SettingsError};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_storage::StoreError;
@@ -135,9 +135,34 @@ impl From<EngineError> for Failure {
             EngineError::HomeUnusable { path, cause } => {
                 texts::E_HOME_UNUSABLE.with(&[("path", &path.display()), ("cause", &cause)])
             }
+            EngineError::Closing => texts::E_CLOSING.with(&[]),
+            EngineError::Settings(error) => return error.into(),
             EngineError::Randomness(error) => Message::plain(error.to_string()),
         };
         Self::with_usual_hint(code, message)
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        let code = error.body().code;
+        match error {
+            SettingsError::NoSuchAgent { name, known } => {
+                Self::new(code, texts::NO_SUCH_AGENT.with(&[("name", &name), ("known", &known)]))
+            }
+            SettingsError::UnknownProvider { provider, known } => {
+                Self::new(code, texts::UNSUPPORTED_PROVIDER.with(&[("provider", &provider)]))
+                    .with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)]))
+            }
+            SettingsError::NoCredential { provider } => {
+                Self::new(code, texts::NO_PROFILE.with(&[("provider", &provider)]))
+                    .with_hint(texts::NO_AUTH_YET.with(&[]))
+            }
+            SettingsError::CannotSpeak { provider } => {
+                Self::new(code, texts::CANNOT_SPEAK.with(&[("provider", &provider)]))
+                    .with_hint(texts::USE_OFFLINE.with(&[]))
+            }
+        }
     }
 }
 

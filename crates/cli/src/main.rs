@@ -5,7 +5,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod output;
-mod settings;
+mod reach;
 mod store;
 mod texts;
 

@@ -104,6 +104,7 @@ texts! {
     E_WAITED: "another run of this session has not ended after {ms} ms", "等待 {ms} 毫秒后，该会话的另一运行仍未结束";
     E_HOME_BUSY: "the home folder {path} is held by {holder}", "数据目录 {path} 正被占用：{holder}";
     E_HOME_UNUSABLE: "{path} cannot be used: {cause}", "{path} 无法使用：{cause}";
+    E_CLOSING: "the process that holds the home is shutting down; try again in a moment", "占用数据目录的进程正在关闭；请稍后重试";
     E_DEADLINE: "{detail}", "模型没有在时限内给出完整回答（{detail}）";
     E_ABORTED: "{detail}", "运行被中止（{detail}）";
     E_RUN: "{detail}", "运行失败：{detail}";

@@ -18,7 +18,13 @@ impl Model for Offline {
         let events = stream::iter(answer(&request)).then(|event| async {
             match &event {
                 ModelEvent::Start(_) => fault::pause("models.offline.start").await,
-                ModelEvent::TextDelta(_) => fault::pause("models.offline.delta").await,
+                ModelEvent::TextDelta(_) => {
+                    fault::pause("models.offline.delta").await;
+                    let delay = fault::model_delay();
+                    if !delay.is_zero() {
+                        tokio::time::sleep(delay).await;
+                    }
+                }
                 _ => {}
             }
             event

@@ -148,6 +148,21 @@ async fn paused_at(name: Name) {
     let _ = name;
 }
 
+/// How long a test wants the offline model to take for each piece of its answer (`TIDEGATE_OFFLINE_DELAY_MS`).
+#[inline]
+pub fn model_delay() -> std::time::Duration {
+    #[cfg(debug_assertions)]
+    {
+        use std::sync::OnceLock;
+        static DELAY: OnceLock<u64> = OnceLock::new();
+        std::time::Duration::from_millis(*DELAY.get_or_init(|| {
+            std::env::var("TIDEGATE_OFFLINE_DELAY_MS").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+        }))
+    }
+    #[cfg(not(debug_assertions))]
+    std::time::Duration::ZERO
+}
+
 /// How far a test moved the wall clock (`TIDEGATE_CLOCK_SKEW_MS`).
 #[inline]
 pub(crate) fn clock_skew_ms() -> i64 {

@@ -45,42 +45,19 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     for warning in loaded.warnings.iter().filter(|warning| warning.kind != ProblemKind::Unused) {
         complain(&app.fill(texts::CONFIG_WARNING, &[("problem", warning)]));
     }
-    let scope = settings::scope(&loaded.config, parsed.value("agent"))?;
-    let model = settings::model(&loaded.config, &scope.agent, parsed.value("provider"))?;
-    request.check_profile(&model)?;
-    let spec = settings::run_spec(&loaded, model, request.timeout);
+    let settings = Settings::new(&loaded);
+    let scope = settings.scope(parsed.value("agent"))?;
+    let spec = settings.run_spec(&scope, parsed.value("provider"), request.timeout)?;
+    request.check_profile(&spec.models[0])?;
     block_on(async {
         let patience =
             request.timeout.map_or(app.home_patience(), |timeout| timeout.min(app.home_patience()));
-        let lock = lock_home(app, &home, "ask", patience).await?;
-        config_file(&home).activate(&loaded, now_ms())?;
-        let store = open(&home, &loaded.config, Access::Write).await?;
-        let engine = Engine::start(lock, store, Arc::new(SystemClock), &scope.tenant).await?;
-        mention_interrupted(app, &engine);
-        let cancel = Shutdown::new();
-        let ask = Ask {
-            principal: Principal::local_owner(scope.tenant.clone()),
-            key: SessionKey::named(scope, &request.session),
-            session: request.choice,
-            text: request.text.clone(),
-            spec,
-            patience: PATIENCE,
-            cancel: cancel.clone(),
-        };
-        let mut streamed = false;
-        let mut emit = |event: RunEventBody| {
-            if let (RunEventBody::TextDelta { text }, false) = (&event, json) {
-                streamed = true;
-                // The answer is durable in any case; a terminal that went away is not this run's business.
-                let _ = print(&printable(text));
-            }
-        };
-        let answered = with_signals(&cancel, engine.ask(ask, &mut emit)).await;
-        tell_notices(app, &engine);
-        if streamed {
-            print_line("")?;
-        }
-        let answer = answered?;
+        let held = Held::take(app, &home, &loaded, "ask", patience).await?;
+        mention_interrupted(app, &held.engine);
+        let outcome = ask_here(app, &held.engine, &request, scope, spec, json).await;
+        tell_notices(app, &held.engine);
+        held.let_go().await;
+        let (answer, streamed) = outcome?;
         fault::pause("cli.ask.before_print").await;
         if json {
             print_json(&contract(&request.session, &answer))?;
@@ -90,6 +67,42 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Asks the engine of this process. Answers also whether the text was shown already.
+async fn ask_here(
+    app: &App,
+    engine: &Engine,
+    request: &Request,
+    scope: Scope,
+    spec: RunSpec,
+    json: bool,
+) -> Result<(Answer, bool), Failure> {
+    let cancel = Shutdown::new();
+    let asked = tidegate_engine::Request {
+        principal: Principal::local_owner(scope.tenant.clone()),
+        key: SessionKey::named(scope, &request.session),
+        session: request.choice,
+        ephemeral: false,
+        text: request.text.clone(),
+        client_key: None,
+        idempotency: None,
+        spec,
+        reply: ReplyTarget::Caller,
+    };
+    let mut streamed = false;
+    let mut emit = |event: &RunEventBody| {
+        if let (RunEventBody::TextDelta { text }, false) = (event, json) {
+            streamed = true;
+            // The answer is durable in any case; a terminal that went away is not this run's business.
+            let _ = print(&printable(text));
+        }
+    };
+    let answered = with_signals(&cancel, engine.ask(asked, PATIENCE, &cancel, &mut emit)).await;
+    if streamed {
+        print_line("")?;
+    }
+    Ok((answered?, streamed))
 }
 
 /// Runs to the end; a signal asks it to end early, and then decides the exit code.

@@ -14,7 +14,7 @@ use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{print, print_json, print_line, printable, table};
 use crate::store::open_existing;
-use crate::{Outcome, settings, texts};
+use crate::{Outcome, texts};
 
 /// Characters of the input a list shows.
 const SHOWN: usize = 40;
@@ -22,7 +22,7 @@ const SHOWN: usize = 40;
 pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
+    let scope = Settings::new(&loaded).reading_scope(parsed.value("agent"))?;
     let filter = RunFilter {
         state: parsed.value("state").map(|text| state(command, text)).transpose()?,
         session: parsed.value("session").map(|name| SessionKey::named(scope.clone(), name)),
@@ -171,7 +171,7 @@ impl Story {
 fn read(app: &App, parsed: &Parsed) -> Result<Story, Failure> {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let tenant = settings::scope(&loaded.config, None)?.tenant;
+    let tenant = Settings::new(&loaded).scope(None)?.tenant;
     let wanted = &parsed.arguments[0];
     let not_found = || {
         let message = texts::NO_SUCH_RUN.with(&[("name", &wanted), ("program", &app.program)]);

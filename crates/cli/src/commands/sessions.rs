@@ -19,7 +19,7 @@ use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable, table};
 use crate::store::{Access, open, open_existing};
-use crate::{Outcome, settings, texts};
+use crate::{Outcome, texts};
 
 /// Entries read at once.
 const PAGE: u32 = 500;
@@ -29,10 +29,10 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
     let loaded = app.config(&home)?;
     let limit = limit(command, parsed)?;
     let agent = match parsed.value("agent") {
-        Some(name) => Some(settings::reading_scope(&loaded.config, Some(name))?.agent),
+        Some(name) => Some(Settings::new(&loaded).reading_scope(Some(name))?.agent),
         None => None,
     };
-    let tenant = settings::scope(&loaded.config, None)?.tenant;
+    let tenant = Settings::new(&loaded).scope(None)?.tenant;
     let rows = block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Vec::new()) };
         Ok(store.sessions(&tenant, SessionFilter { agent, all: parsed.has("all"), limit }).await?)
@@ -108,7 +108,7 @@ pub(super) fn export(app: &App, command: &'static Command, parsed: &Parsed) -> O
 pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
+    let scope = Settings::new(&loaded).reading_scope(parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];
     let (row, logs) = block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else {
@@ -130,10 +130,11 @@ pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> 
         return Ok(ExitCode::from(1));
     }
     let names = block_on(async {
-        let lock = lock_home(app, &home, "sessions delete", app.home_patience()).await?;
-        let store = open(&home, &loaded.config, Access::Write).await?;
-        let engine = Engine::start(lock, store, Arc::new(SystemClock), &scope.tenant).await?;
-        Ok(engine.delete_session(&Principal::local_owner(scope.tenant.clone()), &row.key).await?)
+        let held = Held::take(app, &home, &loaded, "sessions delete", app.home_patience()).await?;
+        let owner = Principal::local_owner(scope.tenant.clone());
+        let deleted = held.engine.delete_session(&owner, &row.key).await;
+        held.let_go().await;
+        Ok(deleted?)
     })?;
     if parsed.has("json") {
         print_json(&json!({ "deleted": row.key.label(), "sessionIds": names }))?;
@@ -162,7 +163,7 @@ fn confirmed(app: &App, row: &SessionRow, logs: &[SessionRow]) -> Result<bool, F
 fn read(app: &App, parsed: &Parsed, limit: Option<u32>) -> Result<(SessionRow, Vec<Entry>), Failure> {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = settings::reading_scope(&loaded.config, parsed.value("agent"))?;
+    let scope = Settings::new(&loaded).reading_scope(parsed.value("agent"))?;
     let wanted = &parsed.arguments[0];
     block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else {

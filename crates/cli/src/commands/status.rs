@@ -12,12 +12,12 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::output::{print, print_json, table};
 use crate::store::open_existing;
-use crate::{Outcome, settings, texts};
+use crate::{Outcome, texts};
 
 pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let tenant = settings::scope(&loaded.config, None)?.tenant;
+    let tenant = Settings::new(&loaded).scope(None)?.tenant;
     let backend = match loaded.config.storage.backend {
         Backend::Sqlite => "sqlite",
         Backend::Postgres => "postgres",
