@@ -17,8 +17,9 @@ impl Engine {
         principal: &Principal,
         key: &SessionKey,
     ) -> Result<Vec<String>, EngineError> {
-        let names = self.store.delete_session(principal, key, self.clock.now_ms()).await?;
-        let home = self.lock.home();
+        let names = self.core.store.delete_session(principal, key, self.core.clock.now_ms()).await?;
+        self.core.unsealed.notify_one();
+        let home = self.home();
         let folder = home.transcripts(&key.scope.agent);
         remove_files(&folder, &names).map_err(|cause| home.unusable(cause))?;
         Ok(names)

@@ -6,6 +6,8 @@ use tidegate_protocol::{ErrorBody, ErrorCode, RunId};
 use tidegate_runtime::RandomnessError;
 use tidegate_storage::StoreError;
 
+use crate::settings::SettingsError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]
@@ -19,6 +21,11 @@ pub enum EngineError {
     HomeBusy { path: PathBuf, holder: String },
     #[error("{} cannot be used: {cause}", .path.display())]
     HomeUnusable { path: PathBuf, cause: std::io::Error },
+    /// The process ends and takes nothing new; another try may find the next one.
+    #[error("shutting down; try again in a moment")]
+    Closing,
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
 }
@@ -34,6 +41,8 @@ impl EngineError {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,
                 _ => ErrorCode::HomeUnusable,
             },
+            Self::Closing => ErrorCode::Closing,
+            Self::Settings(error) => return error.body(),
             Self::Randomness(_) => ErrorCode::Internal,
         };
         ErrorBody::new(code, self.to_string())

@@ -1,122 +1,299 @@
 //! Running a claimed run to its committed end, whatever happens inside.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Turn};
 use tidegate_policy::Principal;
-use tidegate_protocol::{EntryBody, ErrorBody, ErrorCode, Message, RunSpec, Usage};
-use tidegate_runtime::{Shutdown, fault};
-use tidegate_storage::{Ending, Finish, Lease, NewEntry, StoreError};
+use tidegate_protocol::{
+    EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
+    RunState, SessionKey, TenantId, Usage,
+};
+use tidegate_runtime::{fault, new_id};
+use tidegate_storage::{
+    Ending, Finish, Finished, Lease, NewEntry, NewPart, POISON_CRASHES, RunRow, StoreError,
+};
 
-use crate::ask::{Emit, interrupted_by_signal};
 use crate::error::EngineError;
-use crate::start::Engine;
+use crate::events::{EngineEvent, RunChange};
+use crate::live::{Answer, Cancel, Live, RunEnd};
+use crate::schedule::Permit;
+use crate::start::Core;
 
-/// How often an owner says that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A run as it was accepted.
+#[derive(Debug, Clone)]
+pub(crate) struct Work {
+    pub(crate) run: RunId,
+    pub(crate) key: SessionKey,
+    pub(crate) client_key: Option<String>,
+    pub(crate) principal: Principal,
+    pub(crate) spec: RunSpec,
+    pub(crate) input: Message,
+    pub(crate) reply: ReplyTarget,
+    pub(crate) created_at: i64,
+}
 
-impl Engine {
-    /// Runs and finishes. A panic, a deadline or a cancellation ends the run like any failure: with a commit.
-    pub(crate) async fn execute(
-        &self,
-        principal: &Principal,
-        lease: Lease,
-        spec: RunSpec,
-        input: Message,
-        cancel: &Shutdown,
-        emit: Emit<'_>,
-    ) -> Result<(), EngineError> {
-        let turn = Turn { lease, spec, input };
-        let outcome = match self.supervise(&turn, cancel, emit).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                // The run should not stay under way because of it, if that can still be written.
-                let end = End::Failed(error.body(), Usage::default());
-                let _ = self.store.finish(&turn.lease, self.finish_of(principal, &turn, end)?).await;
-                return Err(error);
-            }
+impl Work {
+    pub(crate) fn of_row(tenant: &TenantId, row: &RunRow) -> Self {
+        Self {
+            run: row.id,
+            key: row.key.clone(),
+            client_key: row.client_key.clone(),
+            principal: Principal::of_run(tenant.clone(), row.actor.clone()),
+            spec: row.spec.clone(),
+            input: row.input.clone(),
+            reply: row.reply.clone(),
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// How a run ends, before it is committed.
+enum End {
+    Answered {
+        message: Message,
+        origin: Origin,
+        usage: Usage,
+    },
+    Failed(ErrorBody, Usage),
+    Aborted(ErrorBody),
+    /// Somebody else wrote its end.
+    Ended,
+    Released,
+}
+
+impl End {
+    fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Failed(ErrorBody::new(code, message), Usage::default())
+    }
+}
+
+impl Core {
+    /// Starts a run that is claimed.
+    pub(crate) fn begin(self: &Arc<Self>, work: Work, lease: Lease, permit: Permit) {
+        let core = Arc::clone(self);
+        let task = async move {
+            let live = core.live.open(work.run);
+            live.begin(lease.attempt);
+            core.tell(&work, lease.attempt, RunState::Running, None);
+            core.execute(work, lease, &live).await;
+            drop(permit);
         };
-        fault::pause("engine.run.answered").await;
-        let finish = self.finish_of(principal, &turn, outcome)?;
-        self.store.finish(&turn.lease, finish).await?;
-        fault::pause("engine.run.finished").await;
-        Ok(())
+        tidegate_runtime::spawn("run", self.work.track_future(task));
     }
 
-    async fn supervise(&self, turn: &Turn, cancel: &Shutdown, emit: Emit<'_>) -> Result<End, EngineError> {
-        let failed = |code, message: String| End::Failed(ErrorBody::new(code, message), Usage::default());
+    async fn execute(self: &Arc<Self>, work: Work, lease: Lease, live: &Live) {
+        fault::pause("engine.run.claimed").await;
+        let attempt = lease.attempt;
+        let turn = Turn { lease, spec: work.spec.clone(), input: work.input.clone() };
+        let end = if attempt > POISON_CRASHES {
+            let crashes = attempt - 1;
+            End::failed(ErrorCode::Poison, format!("crashed {crashes} times; not tried again"))
+        } else {
+            self.supervise(&turn, live).await
+        };
+        fault::pause("engine.run.answered").await;
+        let outcome = match end {
+            End::Released => return self.give_back(&work, &turn.lease).await,
+            End::Ended => return self.look_up_end(&work, attempt).await,
+            end => self.commit(&work, &turn, end).await,
+        };
+        match outcome {
+            Ok((end, more)) => {
+                fault::pause("engine.run.finished").await;
+                self.tell_end(&work, attempt, end);
+                if more {
+                    self.scheduler.push(work.key.clone());
+                }
+            }
+            Err(EngineError::Store(StoreError::StaleFence)) => self.look_up_end(&work, attempt).await,
+            Err(error) => {
+                // Its end is not durable, so it has none: the next start settles it. Whoever waits learns why.
+                tracing::error!(%error, run = %work.run, "the run's end cannot be written");
+                self.live.end(work.run, Err(error.body()));
+            }
+        }
+    }
+
+    async fn supervise(&self, turn: &Turn, live: &Live) -> End {
+        let run_id = turn.lease.run;
         let Some(reference) = turn.spec.models.first() else {
-            return Ok(failed(ErrorCode::ModelUnavailable, "the run names no model".to_owned()));
+            return End::failed(ErrorCode::ModelUnavailable, "the run names no model");
         };
         let model = match tidegate_models::open(reference) {
             Ok(model) => model,
-            Err(error) => return Ok(failed(ErrorCode::ModelUnavailable, error.to_string())),
+            Err(error) => return End::failed(ErrorCode::ModelUnavailable, error.to_string()),
         };
+        let mut emit = |body: RunEventBody| live.publish(run_id, body);
         let (journal, clock) = (self.store.as_ref(), self.clock.as_ref());
-        let run = tidegate_agent::run(turn, model.as_ref(), journal, clock, emit);
+        let run = tidegate_agent::run(turn, model.as_ref(), journal, clock, &mut emit);
         let limit = Duration::from_millis(turn.spec.limits.deadline_ms);
         tokio::select! {
             done = AssertUnwindSafe(run).catch_unwind() => match done {
-                Ok(outcome) => Ok(outcome?.into()),
-                Err(_) => Ok(failed(ErrorCode::Internal, "a fault in the program ended the run".to_owned())),
+                Ok(Ok(Outcome::Answered { message, origin, usage })) => End::Answered { message, origin, usage },
+                Ok(Ok(Outcome::Failed { error, usage })) => End::Failed(error, usage),
+                Ok(Err(StoreError::StaleFence)) => End::Ended,
+                Ok(Err(error)) => {
+                    self.watch(&error);
+                    End::Failed(ErrorBody::from(&error), Usage::default())
+                }
+                Err(_) => End::failed(ErrorCode::Internal, "a fault in the program ended the run"),
             },
             () = tokio::time::sleep(limit) => {
                 let message = format!("the model gave no complete answer within {} s", limit.as_secs_f64());
-                Ok(failed(ErrorCode::DeadlineExceeded, message))
+                End::failed(ErrorCode::DeadlineExceeded, message)
             }
-            () = cancel.requested() => Ok(End::Aborted(interrupted_by_signal())),
-            error = self.heartbeats() => Err(error.into()),
+            cancel = live.cancelled() => match cancel {
+                Cancel::Abort(error) => End::Aborted(error),
+                Cancel::Ended => End::Ended,
+                Cancel::Release => End::Released,
+            },
         }
     }
 
-    /// Says that we live until somebody else took our place. A database that does not answer now may answer the next.
-    async fn heartbeats(&self) -> StoreError {
-        loop {
-            tokio::time::sleep(HEARTBEAT).await;
-            match self.store.heartbeat(&self.owner, self.clock.now_ms()).await {
-                Err(error @ StoreError::StaleFence) => return error,
-                Err(error) => tracing::warn!(%error, "no heartbeat"),
-                Ok(()) => {}
-            }
-        }
-    }
-
-    fn finish_of(&self, principal: &Principal, turn: &Turn, end: End) -> Result<Finish, EngineError> {
-        let (ending, entries, usage) = match end {
+    /// FINISH: the log, the end and the reply in one commit. Answers the end and whether another run waits.
+    async fn commit(
+        self: &Arc<Self>,
+        work: &Work,
+        turn: &Turn,
+        end: End,
+    ) -> Result<(RunEnd, bool), EngineError> {
+        let lease = &turn.lease;
+        let now = self.clock.now_ms();
+        let mut entries = Vec::new();
+        let (ending, usage, parts) = match &end {
             End::Answered { message, origin, usage } => {
-                let entry = |message| -> Result<NewEntry, EngineError> {
-                    Ok(NewEntry { id: self.entry_id()?, body: EntryBody::Message(message) })
-                };
-                (Ending::Completed(origin), vec![entry(turn.input.clone())?, entry(message)?], usage)
+                for message in [&turn.input, message] {
+                    let id: EntryId = new_id(self.clock.as_ref())?;
+                    entries.push(NewEntry { id, body: EntryBody::Message(message.clone()) });
+                }
+                (Ending::Completed(origin.clone()), *usage, self.reply_parts(work, &Ok(message.text()))?)
             }
-            End::Failed(error, usage) => (Ending::Failed(error), Vec::new(), usage),
-            End::Aborted(error) => (Ending::Aborted(error), Vec::new(), Usage::default()),
+            End::Failed(error, usage) => {
+                (Ending::Failed(error.clone()), *usage, self.reply_parts(work, &Err(error.clone()))?)
+            }
+            End::Aborted(error) => (Ending::Aborted(error.clone()), Usage::default(), Vec::new()),
+            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
         };
-        Ok(Finish {
-            ending,
-            entries,
-            usage,
-            parts: Vec::new(),
-            principal: principal.clone(),
-            now: self.clock.now_ms(),
-        })
+        let lanes = lanes_of(&parts);
+        let wrote = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+        let finish = Finish { ending, entries, usage, parts, principal: work.principal.clone(), now };
+        let Finished { head_seq, more } = self.persist(lease, finish).await?;
+        self.unsealed.notify_one();
+        self.mirroring.notify();
+        for (lane, channel, account) in lanes {
+            self.wake_lane(lane, &channel, &account);
+        }
+        let end = match end {
+            End::Answered { message, origin, usage } => {
+                let alias = lease.alias.clone().unwrap_or_else(|| lease.session.to_string());
+                // A log that begins now may have had to do without its short name.
+                let session_name = if head_seq == wrote && work.reply == ReplyTarget::Caller {
+                    self.session_name(lease.session).await?
+                } else {
+                    alias
+                };
+                let (run, created_at, text) = (work.run, work.created_at, message.text());
+                Ok(Answer { run, created_at, session_name, text, origin, usage })
+            }
+            End::Failed(error, _) | End::Aborted(error) => Err(error),
+            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
+        };
+        Ok((end, more))
     }
-}
 
-/// How a supervised run ended.
-enum End {
-    Answered { message: Message, origin: tidegate_protocol::Origin, usage: Usage },
-    Failed(ErrorBody, Usage),
-    Aborted(ErrorBody),
-}
-
-impl From<Outcome> for End {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Answered { message, origin, usage } => Self::Answered { message, origin, usage },
-            Outcome::Failed { error, usage } => Self::Failed(error, usage),
+    /// FINISH, however long the store needs: an answer that exists must not be lost to a full disk.
+    async fn persist(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let error = match self.store.finish(lease, finish.clone()).await {
+                Ok(finished) => return Ok(finished),
+                Err(error) => error,
+            };
+            self.watch(&error);
+            let worth_waiting = match &error {
+                StoreError::Full(_) => self.ballast.free() || self.stays,
+                StoreError::Unavailable(_) => self.stays,
+                _ => false,
+            };
+            if !worth_waiting || self.stopped.is_requested() {
+                return Err(error);
+            }
+            tracing::warn!(%error, run = %lease.run, "the run's end cannot be written yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
         }
     }
+
+    /// Gives a run back because the process ends.
+    async fn give_back(&self, work: &Work, lease: &Lease) {
+        match self.store.release(lease, self.clock.now_ms()).await {
+            Ok(RunState::Queued) => {}
+            Ok(_) => {
+                let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");
+                self.live.end(work.run, Err(error));
+            }
+            Err(error) => {
+                self.watch(&error);
+                tracing::warn!(%error, run = %work.run, "a run could not be given back; the next start settles it");
+            }
+        }
+    }
+
+    /// Somebody else ended the run: tells those who watch it here how.
+    async fn look_up_end(&self, work: &Work, attempt: u32) {
+        match self.ended(work.run).await {
+            Ok(Some(end)) => self.tell_end(work, attempt, end),
+            // Another owner runs it now.
+            Ok(None) => {}
+            Err(error) => self.live.end(work.run, Err(error.body())),
+        }
+        self.scheduler.push(work.key.clone());
+    }
+
+    pub(crate) fn tell_end(&self, work: &Work, attempt: u32, end: RunEnd) {
+        let (state, error) = match &end {
+            Ok(_) => (RunState::Completed, None),
+            Err(error) if error.code == ErrorCode::Aborted => (RunState::Aborted, Some(error.clone())),
+            Err(error) if error.code == ErrorCode::Interrupted => {
+                (RunState::Interrupted, Some(error.clone()))
+            }
+            Err(error) => (RunState::Failed, Some(error.clone())),
+        };
+        self.live.end(work.run, end);
+        self.tell(work, attempt, state, error);
+    }
+
+    pub(crate) fn tell_queued(&self, work: &Work) {
+        self.tell(work, 0, RunState::Queued, None);
+    }
+
+    fn tell(&self, work: &Work, attempt: u32, state: RunState, error: Option<ErrorBody>) {
+        self.bus.publish(|| {
+            EngineEvent::Run(RunChange {
+                key: work.key.clone(),
+                run: work.run,
+                state,
+                text: work.input.text(),
+                client_key: work.client_key.clone(),
+                attempt,
+                at: work.created_at,
+                error,
+            })
+        });
+    }
+}
+
+type LaneName = (String, tidegate_protocol::ChannelName, String);
+
+fn lanes_of(parts: &[NewPart]) -> Vec<LaneName> {
+    let mut lanes: Vec<LaneName> = Vec::new();
+    for part in parts {
+        if !lanes.iter().any(|(lane, ..)| *lane == part.lane) {
+            lanes.push((part.lane.clone(), part.channel.clone(), part.account_id.clone()));
+        }
+    }
+    lanes
 }

@@ -54,6 +54,29 @@ impl Home {
         self.root.join("service")
     }
 
+    /// Where the process that holds the home listens for the other commands.
+    pub fn control_socket(&self) -> PathBuf {
+        self.service().join("control.sock")
+    }
+
+    /// What programs on this machine show to the gateway.
+    pub fn local_token(&self) -> PathBuf {
+        self.root.join("credentials").join("local-token")
+    }
+
+    /// Files of connectors that work on files.
+    pub fn channels(&self) -> PathBuf {
+        self.root.join("channels")
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    pub(crate) fn ballast(&self) -> PathBuf {
+        self.service().join("ballast")
+    }
+
     fn lock_file(&self) -> PathBuf {
         self.service().join("home.lock")
     }

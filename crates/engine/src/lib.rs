@@ -1,19 +1,38 @@
-//! The delivery machine: takes a request in, gives it its turn, runs it, and lets nothing of it be torn.
+//! The delivery machine: takes messages in, gives each its turn, runs it, sends the answer, and lets nothing be torn.
 //!
-//! For now its callers wait in the same process (`ask`). It owns the home folder's lock, the instance's identity,
-//! recovery and the transcript files; what an answer says is the agent's business.
+//! The way of one message, in the order of the files: `ingest` or `submit` accepts it, `schedule` gives it its turn,
+//! `execute` runs and commits it, `render` makes its parts, `deliver` sends them. It owns the home folder's lock, the
+//! instance's identity, recovery, supervision of connectors and the transcript files; what an answer says is the
+//! agent's business.
 
-mod ask;
+mod ballast;
+mod close;
+mod connectors;
 mod delete;
+mod deliver;
 mod error;
+mod events;
 mod execute;
 mod home;
 mod identity;
+mod ingest;
+mod live;
 mod mirror;
+mod render;
+mod schedule;
+mod services;
+mod settings;
 mod start;
+mod submit;
+mod texts;
 mod transcript;
 
-pub use ask::{Answer, Ask};
+pub use close::{Drain, Drained};
+pub use connectors::{ChannelState, ChannelStatus};
 pub use error::EngineError;
+pub use events::{EngineEvent, Events, Missed, RunChange};
 pub use home::{Home, HomeLock};
-pub use start::{Engine, Notice};
+pub use live::{Answer, Partial};
+pub use settings::{Settings, SettingsError};
+pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
+pub use submit::{Follower, Request, Submitted};

@@ -8,13 +8,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_protocol::TenantId;
 use tidegate_runtime::fault;
 use tidegate_storage::{MirrorPosition, MirrorTask};
+use tokio::sync::Notify;
 
 use crate::error::EngineError;
-use crate::start::{Engine, Notice};
+use crate::start::{Core, Engine, Notice};
 use crate::transcript;
 
 /// Entries read at once.
@@ -24,17 +25,62 @@ const BACKLOG: u32 = 100;
 /// Files up to this size are read through before a line is added; of larger ones only both ends are looked at.
 const READ_THROUGH: u64 = 1 << 20;
 
+/// Who writes the files, and for whom.
+#[derive(Default)]
+pub(crate) struct Mirroring {
+    /// Told that a log grew.
+    grown: Notify,
+    /// Counts those who asked for the files to be brought up to date.
+    asked: AtomicU64,
+    /// Held by the one who writes: how many of them have been served.
+    served: tokio::sync::Mutex<u64>,
+}
+
+impl Mirroring {
+    pub(crate) fn notify(&self) {
+        self.grown.notify_one();
+    }
+
+    pub(crate) async fn notified(&self) {
+        self.grown.notified().await;
+    }
+}
+
+impl Engine {
+    /// Returns once every log that exists now is in its file. A file that cannot be written is a [`Notice`].
+    pub async fn flush_transcripts(&self) -> Result<(), EngineError> {
+        self.core.flush_transcripts().await
+    }
+}
+
+impl Core {
+    /// One pass serves everybody who asked before it began.
+    pub(crate) async fn flush_transcripts(&self) -> Result<(), EngineError> {
+        let ticket = self.mirroring.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut served = self.mirroring.served.lock().await;
+        if *served >= ticket {
+            return Ok(());
+        }
+        let serves = self.mirroring.asked.load(Ordering::SeqCst);
+        catch_up(self).await?;
+        *served = serves;
+        Ok(())
+    }
+}
+
 /// Brings every transcript file up to its log.
-pub(crate) async fn catch_up(engine: &Engine, tenant: &TenantId) -> Result<(), EngineError> {
+async fn catch_up(core: &Core) -> Result<(), EngineError> {
     loop {
-        let tasks = engine.store.mirror_backlog(tenant, BACKLOG).await?;
+        let tasks = core.store.mirror_backlog(&core.tenant, BACKLOG).await?;
         let done = tasks.len() < BACKLOG as usize;
+        // Side by side, so that their notes share a commit.
+        let written = futures_util::future::join_all(tasks.iter().map(|task| mirror(core, task))).await;
         let mut lags = false;
-        for task in &tasks {
+        for outcome in written {
             // The log is the truth: a file that cannot be written stops nobody's answer.
-            match mirror(engine, tenant, task).await {
+            match outcome {
                 Err(EngineError::HomeUnusable { path, cause }) => {
-                    engine.notice(Notice::TranscriptLags { file: path, cause: cause.to_string() });
+                    core.notice(Notice::TranscriptLags { file: path, cause: cause.to_string() });
                     lags = true;
                 }
                 other => other?,
@@ -46,27 +92,27 @@ pub(crate) async fn catch_up(engine: &Engine, tenant: &TenantId) -> Result<(), E
     }
 }
 
-async fn mirror(engine: &Engine, tenant: &TenantId, task: &MirrorTask) -> Result<(), EngineError> {
-    let home = engine.lock.home();
+async fn mirror(core: &Core, task: &MirrorTask) -> Result<(), EngineError> {
+    let home = core.lock.home();
     let folder = home.transcripts(&task.agent);
     home.make(&folder)?;
     let name = task.alias.clone().unwrap_or_else(|| task.session.to_string());
     let cwd = home.workspace(&task.agent).display().to_string();
     let header = transcript::header(&name, task.created_at, &cwd);
     let path = folder.join(format!("{name}.jsonl"));
-    let pending = render(engine, tenant, task, task.position.seq).await?;
+    let pending = render(core, task, task.position.seq).await?;
     let unusable = |cause| name_file(home.unusable(cause), &path);
     let from = match inspect(&path, &header, task.position, &pending.text).map_err(unusable)? {
         Found::Ours => task.position.bytes,
         Found::Absent => 0,
         Found::Damaged => {
-            let kept = set_aside(&path, engine.clock.now_ms()).map_err(unusable)?;
-            engine.notice(Notice::TranscriptRebuilt { file: path.clone(), kept });
+            let kept = set_aside(&path, core.clock.now_ms()).map_err(unusable)?;
+            core.notice(Notice::TranscriptRebuilt { file: path.clone(), kept });
             0
         }
     };
     let (text, last_seq, before) = if from == 0 {
-        let whole = render(engine, tenant, task, 0).await?;
+        let whole = render(core, task, 0).await?;
         (header + &whole.text, whole.last_seq, Checksum::default())
     } else {
         (pending.text, pending.last_seq, Checksum::resume(task.position.checksum))
@@ -75,7 +121,7 @@ async fn mirror(engine: &Engine, tenant: &TenantId, task: &MirrorTask) -> Result
     let bytes = write_from(&path, from, &text).map_err(unusable)?;
     fault::pause("engine.mirror.written").await;
     let position = MirrorPosition { seq: last_seq, bytes, checksum: before.with(text.as_bytes()).value() };
-    engine.store.note_mirrored(tenant, task.session, position).await?;
+    core.store.note_mirrored(&core.tenant, task.session, position).await?;
     Ok(())
 }
 
@@ -84,15 +130,10 @@ struct Rendered {
     last_seq: i64,
 }
 
-async fn render(
-    engine: &Engine,
-    tenant: &TenantId,
-    task: &MirrorTask,
-    after: i64,
-) -> Result<Rendered, EngineError> {
+async fn render(core: &Core, task: &MirrorTask, after: i64) -> Result<Rendered, EngineError> {
     let mut rendered = Rendered { text: String::new(), last_seq: after };
     loop {
-        let page = engine.store.entries(tenant, task.session, rendered.last_seq, PAGE).await?;
+        let page = core.store.entries(&core.tenant, task.session, rendered.last_seq, PAGE).await?;
         for entry in &page {
             rendered.text.push_str(&transcript::line(entry));
             rendered.last_seq = entry.seq;

@@ -1,24 +1,116 @@
-//! Starting: a new incarnation, and everything the last one left behind settled.
+//! Starting: a new incarnation, everything the last one left behind settled, then the services that keep going.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tidegate_protocol::TenantId;
-use tidegate_runtime::{Clock, fault};
-use tidegate_storage::{Owner, Recovered, Store};
+use tidegate_protocol::{Connector, TenantId};
+use tidegate_runtime::{Clock, Shutdown, Task, fault};
+use tidegate_storage::{Library, Owner, Recovered, Store, StoreError};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 
+use crate::ballast::Ballast;
+use crate::connectors::Supervised;
+use crate::deliver::Outlets;
 use crate::error::EngineError;
-use crate::home::HomeLock;
+use crate::events::{Bus, Events};
+use crate::home::{Home, HomeLock};
 use crate::identity::instance_id;
-use crate::mirror;
+use crate::live::LiveRuns;
+use crate::mirror::Mirroring;
+use crate::schedule::Scheduler;
+use crate::services;
+use crate::settings::Settings;
 
-/// The engine of one process. Holding it means holding the home.
+/// How an engine is to work.
+pub struct Options {
+    /// Whose data this home holds.
+    pub tenant: TenantId,
+    pub settings: Settings,
+    pub connectors: Vec<Arc<dyn Connector>>,
+    /// Runs that may be under way at once.
+    pub main_lane: usize,
+    /// Whether this process stays: then it keeps a ballast, sweeps, and waits for a store that is away.
+    pub stays: bool,
+    pub retention: Retention,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Rows of the inbox and the outbox that are settled.
+    pub settled: Duration,
+    /// How long a part may wait to go out.
+    pub outbox: Duration,
+    pub ephemeral: Duration,
+    /// How long a network's message id, or a caller's key, is remembered.
+    pub idempotency: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const HOUR: u64 = 3600;
+        Self {
+            settled: Duration::from_secs(7 * 24 * HOUR),
+            outbox: Duration::from_secs(24 * HOUR),
+            ephemeral: Duration::from_secs(24 * HOUR),
+            idempotency: Duration::from_secs(7 * 24 * HOUR),
+        }
+    }
+}
+
+impl Options {
+    /// For a command that answers one request and goes.
+    pub fn passing(tenant: TenantId, settings: Settings) -> Self {
+        Self {
+            tenant,
+            settings,
+            connectors: Vec::new(),
+            main_lane: MAIN_LANE,
+            stays: false,
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// Runs under way at once, unless configured otherwise.
+pub const MAIN_LANE: usize = 64;
+
+/// The engine of one process. Holding it means holding the home. Clones share it.
+#[derive(Clone)]
 pub struct Engine {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What the parts of the engine share.
+pub(crate) struct Core {
     /// Closed before the lock is freed: the next process must find everything written.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) lock: HomeLock,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) owner: Owner,
+    pub(crate) tenant: TenantId,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) retention: Retention,
+    pub(crate) stays: bool,
+    pub(crate) connectors: Vec<Arc<Supervised>>,
+    pub(crate) live: LiveRuns,
+    pub(crate) bus: Bus,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) outlets: Outlets,
+    pub(crate) mirroring: Mirroring,
+    pub(crate) ballast: Ballast,
+    /// Set first on the way out: nothing new is taken.
+    pub(crate) closing: Shutdown,
+    /// Set when runs and sends are over: the services end.
+    pub(crate) stopped: Shutdown,
+    /// Every run and every send under way.
+    pub(crate) work: TaskTracker,
+    /// Told that an audit row may be unsealed.
+    pub(crate) unsealed: tokio::sync::Notify,
+    services: Mutex<Vec<Task<()>>>,
+    fatal: watch::Sender<Option<StoreError>>,
     recovered: Recovered,
     notices: Mutex<Vec<Notice>>,
 }
@@ -32,35 +124,149 @@ pub enum Notice {
     TranscriptLags { file: PathBuf, cause: String },
 }
 
+/// Whether the engine can do its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    pub ready: bool,
+    pub problems: Vec<String>,
+}
+
 impl Engine {
-    /// Begins a new incarnation and recovers. `tenant` is whose transcript files live in this home.
+    /// Begins a new incarnation, recovers, and starts to work.
     pub async fn start(
         lock: HomeLock,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        tenant: &TenantId,
+        options: Options,
     ) -> Result<Self, EngineError> {
         fault::pause("engine.start.locked").await;
         let instance = instance_id(&lock, clock.as_ref())?;
         let owner = store.enlist(instance, clock.now_ms()).await?;
         let recovered = store.recover(&owner, clock.now_ms()).await?;
         fault::pause("engine.start.recovered").await;
-        let engine = Self { store, lock, clock, owner, recovered, notices: Mutex::default() };
-        mirror::catch_up(&engine, tenant).await?;
-        Ok(engine)
-    }
-
-    pub(crate) fn notice(&self, notice: Notice) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        let ballast = Ballast::new(lock.home().ballast());
+        if options.stays {
+            ballast.lay();
+        }
+        let now = clock.now_ms();
+        let connectors =
+            options.connectors.into_iter().map(|connector| Arc::new(Supervised::new(connector, now)));
+        let core = Arc::new(Core {
+            store,
+            lock,
+            clock,
+            owner,
+            tenant: options.tenant,
+            settings: Arc::new(options.settings),
+            retention: options.retention,
+            stays: options.stays,
+            connectors: connectors.collect(),
+            live: LiveRuns::default(),
+            bus: Bus::new(),
+            scheduler: Scheduler::new(options.main_lane),
+            outlets: Outlets::default(),
+            mirroring: Mirroring::default(),
+            ballast,
+            closing: Shutdown::new(),
+            stopped: Shutdown::new(),
+            work: TaskTracker::new(),
+            unsealed: tokio::sync::Notify::new(),
+            services: Mutex::default(),
+            fatal: watch::Sender::new(None),
+            recovered,
+            notices: Mutex::default(),
+        });
+        core.flush_transcripts().await?;
+        let services = services::start(&core);
+        core.services.lock().unwrap_or_else(PoisonError::into_inner).extend(services);
+        Ok(Self { core })
     }
 
     /// Takes what there is to tell.
     pub fn take_notices(&self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.core.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the last incarnation left unfinished, and what became of it.
     pub fn recovered(&self) -> &Recovered {
-        &self.recovered
+        &self.core.recovered
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.core.tenant
+    }
+
+    pub fn home(&self) -> &Home {
+        self.core.lock.home()
+    }
+
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.core.settings
+    }
+
+    /// What people and programs ask about state.
+    pub fn library(&self) -> &dyn Library {
+        self.core.store.as_ref()
+    }
+
+    pub fn events(&self) -> Events {
+        self.core.bus.subscribe()
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.core.closing.is_requested()
+    }
+
+    pub fn health(&self) -> Health {
+        let mut problems = Vec::new();
+        if self.core.closing.is_requested() {
+            problems.push("shutting down".to_owned());
+        }
+        if let Some(error) = self.core.fatal.borrow().as_ref() {
+            problems.push(error.to_string());
+        }
+        if self.core.ballast.is_spent() {
+            problems.push("the disk is full".to_owned());
+        }
+        Health { ready: problems.is_empty(), problems }
+    }
+
+    /// Returns once the engine cannot go on: its disk failed, or another process took its place.
+    pub async fn failed(&self) -> StoreError {
+        let mut fatal = self.core.fatal.subscribe();
+        let error = fatal.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
+        error.unwrap_or(StoreError::StaleFence)
+    }
+}
+
+impl Core {
+    pub(crate) fn notice(&self, notice: Notice) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        // A process that stays must not collect the same complaint for ever.
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
+    /// Looks at what the store answered: some errors end the engine.
+    pub(crate) fn watch(&self, error: &StoreError) {
+        if error.is_fatal() && self.fatal.borrow().is_none() {
+            tracing::error!(%error, "the engine cannot go on");
+            self.fatal.send_replace(Some(error.clone()));
+            self.closing.request();
+        }
+    }
+
+    /// Another process took our place: nothing of ours can be written any more.
+    pub(crate) fn superseded(&self) {
+        if self.fatal.borrow().is_none() {
+            tracing::error!("another process took this one's place");
+            self.fatal.send_replace(Some(StoreError::StaleFence));
+            self.closing.request();
+        }
+    }
+
+    pub(crate) fn take_services(&self) -> Vec<Task<()>> {
+        std::mem::take(&mut self.services.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

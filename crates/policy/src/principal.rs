@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tidegate_protocol::TenantId;
+use tidegate_protocol::{ChannelName, TenantId};
 
 /// Who acts. Built where an identity is proven, then only passed on: no request field can name an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,16 @@ impl Principal {
     /// The person at the keyboard of a personal home: whoever may write the home folder owns it.
     pub fn local_owner(tenant: TenantId) -> Self {
         Self { tenant, actor: "local:owner".to_owned() }
+    }
+
+    /// Somebody on a network, as the connector that verified the delivery names them.
+    pub fn peer(tenant: TenantId, channel: &ChannelName, account: &str, peer: &str) -> Self {
+        Self { tenant, actor: format!("{channel}:{account}:{peer}") }
+    }
+
+    /// Whoever a stored run was accepted for: the identity was proven then, and the row kept it.
+    pub fn of_run(tenant: TenantId, actor: String) -> Self {
+        Self { tenant, actor }
     }
 
     pub fn tenant(&self) -> &TenantId {

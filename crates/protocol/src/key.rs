@@ -80,7 +80,8 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'@' | b'+')
 }
 
-fn encode(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+/// Writes text from outside so that it cannot contain what separates fields.
+pub(crate) fn encode(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     for byte in text.bytes() {
         if is_plain(byte) {
             out.write_char(char::from(byte))?;

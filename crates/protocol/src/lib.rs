@@ -17,7 +17,7 @@ mod port;
 mod run;
 pub mod schema;
 
-pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome};
+pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome, lane};
 pub use entry::{Entry, EntryBody, EntryKind};
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{RunEvent, RunEventBody};

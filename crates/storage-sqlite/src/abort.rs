@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use serde_json::json;
-use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
+use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{AbortOutcome, Principal, Result, StoreError};
 
 use crate::audit::{Audit, record};
@@ -79,22 +79,7 @@ pub(crate) fn delete(
         of_key,
         |row| column::<String>(row, "name"),
     )?;
-    for sql in [
-        "DELETE FROM idempotency WHERE tenant_id = ?1 AND run_id IN
-           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
-        "DELETE FROM outbox WHERE tenant_id = ?1 AND run_id IN
-           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
-        "DELETE FROM inbox WHERE tenant_id = ?1 AND run_id IN
-           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
-        "DELETE FROM tool_runs WHERE tenant_id = ?1 AND run_id IN
-           (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
-        "DELETE FROM entries WHERE tenant_id = ?1 AND session_id IN
-           (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_key = ?2)",
-        "DELETE FROM sessions WHERE tenant_id = ?1 AND session_key = ?2",
-        "DELETE FROM runs WHERE tenant_id = ?1 AND session_key = ?2",
-    ] {
-        execute(connection, sql, of_key)?;
-    }
+    remove(connection, OF_KEY, &session_key.scope.tenant, &key)?;
     let removed =
         execute(connection, "DELETE FROM session_keys WHERE tenant_id = ?1 AND session_key = ?2", of_key)?;
     if removed == 0 {
@@ -110,4 +95,32 @@ pub(crate) fn delete(
     };
     record(connection, &audit, now)?;
     Ok(names)
+}
+
+const OF_KEY: &[&str] = &[
+    "DELETE FROM idempotency WHERE tenant_id = ?1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM outbox WHERE tenant_id = ?1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM inbox WHERE tenant_id = ?1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM tool_runs WHERE tenant_id = ?1 AND run_id IN
+       (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM entries WHERE tenant_id = ?1 AND session_id IN
+       (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM sessions WHERE tenant_id = ?1 AND session_key = ?2",
+    "DELETE FROM runs WHERE tenant_id = ?1 AND session_key = ?2",
+];
+
+/// Runs the statements that remove what belongs to a session key.
+pub(crate) fn remove(
+    connection: &Connection,
+    statements: &[&str],
+    tenant: &TenantId,
+    key: &str,
+) -> Result<()> {
+    for sql in statements {
+        execute(connection, sql, params![tenant.as_str(), key])?;
+    }
+    Ok(())
 }

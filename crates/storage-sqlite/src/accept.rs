@@ -11,16 +11,14 @@ use crate::rows::{column, execute, first, parsed, to_json};
 pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepted> {
     let tenant = accept.key.scope.tenant.as_str();
     let run = accept.run.id;
-    if let Some(owner) = &accept.claim_for {
-        check_current(connection, owner)?;
-    }
+    check_current(connection, &accept.owner)?;
     if let Some(idempotency) = &accept.idempotency
         && let Some(earlier) = remember(connection, tenant, idempotency, run, accept.now)?
     {
         return Ok(Accepted { run: earlier, admission: Admission::Replayed });
     }
     let key = accept.key.to_string();
-    let place = take_place(connection, tenant, &key, accept.now)?;
+    let place = take_place(connection, accept, &key)?;
     let waiting: u32 = first(
         connection,
         "SELECT count(*) AS waiting FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued'",
@@ -29,8 +27,8 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
     )?
     .unwrap_or(0);
     let ahead = waiting + u32::from(place.busy);
-    let claimant = accept.claim_for.filter(|_| ahead == 0);
-    insert_run(connection, accept, &key, place.queue, claimant.is_some())?;
+    let claimed = accept.claim && ahead == 0;
+    insert_run(connection, accept, &key, &place, claimed)?;
     if let Some((id, inbound)) = &accept.inbound {
         execute(
             connection,
@@ -48,17 +46,16 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
             ],
         )?;
     }
-    let admission = match claimant {
-        Some(owner) => {
-            let candidate = Candidate {
-                run,
-                attempt: 0,
-                fresh: accept.session == SessionChoice::Fresh,
-                new_session: accept.new_session.clone(),
-            };
-            Admission::Claimed(grant(connection, &accept.key, &owner, candidate, accept.now)?)
-        }
-        None => Admission::Queued { ahead },
+    let admission = if claimed {
+        let candidate = Candidate {
+            run,
+            attempt: 0,
+            fresh: accept.session == SessionChoice::Fresh,
+            new_session: accept.new_session.clone(),
+        };
+        Admission::Claimed(grant(connection, &accept.key, &accept.owner, candidate, accept.now)?)
+    } else {
+        Admission::Queued { ahead }
     };
     Ok(Accepted { run, admission })
 }
@@ -94,28 +91,44 @@ fn remember(
 struct Turn {
     queue: i64,
     busy: bool,
+    ephemeral: bool,
 }
 
 /// Makes the session's row if need be and takes the next place in its queue.
-fn take_place(connection: &Connection, tenant: &str, key: &str, now: i64) -> Result<Turn> {
+/// The request that makes the row decides whether the session may be forgotten.
+fn take_place(connection: &Connection, accept: &Accept, key: &str) -> Result<Turn> {
     first(
         connection,
-        "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at) VALUES (?1, ?2, 0, 2, ?3)
+        "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at, ephemeral)
+         VALUES (?1, ?2, 0, 2, ?3, ?4)
          ON CONFLICT (tenant_id, session_key) DO UPDATE SET next_queue = next_queue + 1, updated_at = ?3
-         RETURNING next_queue - 1 AS queue, active_run IS NOT NULL AS busy",
-        params![tenant, key, now],
-        |row| Ok(Turn { queue: column(row, "queue")?, busy: column(row, "busy")? }),
+         RETURNING next_queue - 1 AS queue, active_run IS NOT NULL AS busy, ephemeral",
+        params![accept.key.scope.tenant.as_str(), key, accept.now, accept.ephemeral],
+        |row| {
+            Ok(Turn {
+                queue: column(row, "queue")?,
+                busy: column(row, "busy")?,
+                ephemeral: column(row, "ephemeral")?,
+            })
+        },
     )?
     .ok_or_else(|| StoreError::Internal("the session's row gave no place".to_owned()))
 }
 
-fn insert_run(connection: &Connection, accept: &Accept, key: &str, queue: i64, claimed: bool) -> Result<()> {
+fn insert_run(
+    connection: &Connection,
+    accept: &Accept,
+    key: &str,
+    place: &Turn,
+    claimed: bool,
+) -> Result<()> {
     let run = &accept.run;
     execute(
         connection,
         "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh, state,
-           queue, attempt, actor, spec_json, input_json, reply_json, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14)",
+           queue, attempt, actor, spec_json, input_json, reply_json, created_at,
+           owner_instance, owner_incarnation, idempotency_key, ephemeral)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         params![
             accept.key.scope.tenant.as_str(),
             run.id.to_string(),
@@ -125,12 +138,16 @@ fn insert_run(connection: &Connection, accept: &Accept, key: &str, queue: i64, c
             accept.new_session.alias,
             accept.session == SessionChoice::Fresh,
             if claimed { "running" } else { "queued" },
-            queue,
+            place.queue,
             accept.principal.actor(),
             to_json(&run.spec)?,
             to_json(&run.input)?,
             to_json(&run.reply)?,
             accept.now,
+            accept.owner.instance.to_string(),
+            accept.owner.incarnation,
+            accept.idempotency.as_ref().map(|idempotency| &idempotency.key),
+            place.ephemeral,
         ],
     )?;
     Ok(())

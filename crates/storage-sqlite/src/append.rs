@@ -75,7 +75,8 @@ pub(crate) fn append(connection: &Connection, lease: &Lease, entries: &[NewEntry
     Ok(seq)
 }
 
-/// Begins the log. A short name that another log has already is left out: then only the id names this one.
+/// Begins the log. A short name that another log has already is left out: then only the id names this one. A log that
+/// may be forgotten has no transcript, so it counts as mirrored for ever.
 fn begin_log(connection: &Connection, lease: &Lease, head: i64, last: &NewEntry, now: i64) -> Result<()> {
     let scope = &lease.key.scope;
     let (channel, peer) = match &lease.key.place {
@@ -86,10 +87,12 @@ fn begin_log(connection: &Connection, lease: &Lease, head: i64, last: &NewEntry,
     execute(
         connection,
         "INSERT INTO sessions (tenant_id, id, workspace_id, agent_id, session_key, alias, channel, peer_key,
-           thread_key, state, head_seq, head_entry, created_at, updated_at)
+           thread_key, state, head_seq, head_entry, created_at, updated_at, mirrored_seq)
          VALUES (?1, ?2, ?3, ?4, ?5,
            CASE WHEN NOT EXISTS (SELECT 1 FROM sessions WHERE tenant_id = ?1 AND alias = ?6) THEN ?6 END,
-           ?7, ?8, ?9, 'open', ?10, ?11, ?12, ?12)",
+           ?7, ?8, ?9, 'open', ?10, ?11, ?12, ?12,
+           CASE WHEN EXISTS (SELECT 1 FROM session_keys WHERE tenant_id = ?1 AND session_key = ?5 AND ephemeral = 1)
+             THEN 9223372036854775807 ELSE 0 END)",
         params![
             scope.tenant.as_str(),
             lease.session.to_string(),

@@ -1,11 +1,12 @@
-//! Claiming a session's next run.
+//! Claiming a session's next run, and finding the sessions that have one.
 
 use rusqlite::{Connection, Row, params};
-use tidegate_protocol::{InstanceId, RunId, SessionId, SessionKey};
-use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError};
+use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
+use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError, after_crash};
 
-use crate::instance::{check_current, settle_session};
-use crate::rows::{column, execute, first, parsed, parsed_or_none};
+use crate::instance::{check_current, is_void, owner_of};
+use crate::rows::{collect, column, execute, first, parsed, parsed_or_none};
+use crate::settle::{interrupt, reply_of, settle_session};
 
 /// A run that may be granted.
 pub(crate) struct Candidate {
@@ -23,25 +24,72 @@ pub(crate) fn claim(
     ttl_ms: i64,
     now: i64,
 ) -> Result<Claim> {
-    let tenant = key.scope.tenant.as_str();
     check_current(connection, owner)?;
     if let Some((run, holder)) = holder(connection, key)? {
-        if !is_void(connection, &holder, owner, ttl_ms, now)? {
+        if !is_void(connection, holder.as_ref(), owner, ttl_ms, now)? {
             return Ok(Claim::Busy { run });
         }
         settle_session(connection, key, run, now)?;
     }
-    let next = first(
-        connection,
-        "SELECT id, attempt, fresh, new_session_id, new_session_alias FROM runs
-         WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued' ORDER BY queue LIMIT 1",
-        params![tenant, key.to_string()],
-        candidate,
-    )?;
-    match next {
-        Some(candidate) => Ok(Claim::Granted(grant(connection, key, owner, candidate, now)?)),
-        None => Ok(Claim::Nothing),
+    while let Some(next) = next_queued(connection, key)? {
+        let end = after_crash(next.reply.as_ref()).filter(|_| next.owner != Some(*owner));
+        let Some((state, error)) = end else {
+            return Ok(Claim::Granted(grant(connection, key, owner, next.candidate, now)?));
+        };
+        let run = next.candidate.run;
+        if !is_void(connection, next.owner.as_ref(), owner, ttl_ms, now)? {
+            return Ok(Claim::Busy { run });
+        }
+        interrupt(connection, key, run, &state, &error, now)?;
     }
+    Ok(Claim::Nothing)
+}
+
+/// The oldest run that waits in the session.
+struct Queued {
+    candidate: Candidate,
+    reply: Option<ReplyTarget>,
+    owner: Option<Owner>,
+}
+
+fn next_queued(connection: &Connection, key: &SessionKey) -> Result<Option<Queued>> {
+    first(
+        connection,
+        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance, owner_incarnation
+         FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued' ORDER BY queue LIMIT 1",
+        params![key.scope.tenant.as_str(), key.to_string()],
+        |row| Ok(Queued { candidate: candidate(row)?, reply: reply_of(row)?, owner: owner_of(row)? }),
+    )
+}
+
+/// Sessions that [`claim`] would do something in. A waiting caller's run is left to its own process while that lives.
+pub(crate) fn waiting(
+    connection: &Connection,
+    tenant: &TenantId,
+    owner: &Owner,
+    silent_before: i64,
+    limit: u32,
+) -> Result<Vec<SessionKey>> {
+    collect(
+        connection,
+        "WITH live AS (SELECT id, incarnation FROM instances WHERE heartbeat_at >= ?4 OR (id = ?2 AND incarnation = ?3)),
+         head AS (
+           SELECT session_key, id, created_at, reply_json, owner_instance, owner_incarnation, min(queue)
+           FROM runs WHERE tenant_id = ?1 AND state = 'queued' GROUP BY session_key)
+         SELECT h.session_key, h.created_at, h.id FROM head h
+         JOIN session_keys k ON k.tenant_id = ?1 AND k.session_key = h.session_key AND k.active_run IS NULL
+         WHERE (h.owner_instance IS ?2 AND h.owner_incarnation IS ?3)
+           OR json_extract(h.reply_json, '$.to') IS NOT 'caller'
+           OR NOT EXISTS (SELECT 1 FROM live WHERE id = h.owner_instance AND incarnation <= h.owner_incarnation)
+         UNION ALL
+         SELECT k.session_key, r.created_at, r.id FROM session_keys k INDEXED BY session_keys_held
+         JOIN runs r ON r.tenant_id = ?1 AND r.id = k.active_run
+         WHERE k.tenant_id = ?1 AND k.active_run IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM live WHERE id = k.owner_instance AND incarnation <= k.owner_incarnation)
+         ORDER BY 2, 3 LIMIT ?5",
+        params![tenant.as_str(), owner.instance.to_string(), owner.incarnation, silent_before, limit],
+        |row| parsed(row, "session_key"),
+    )
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate> {
@@ -56,35 +104,14 @@ fn candidate(row: &Row<'_>) -> Result<Candidate> {
     })
 }
 
-fn holder(connection: &Connection, key: &SessionKey) -> Result<Option<(RunId, Owner)>> {
+fn holder(connection: &Connection, key: &SessionKey) -> Result<Option<(RunId, Option<Owner>)>> {
     first(
         connection,
         "SELECT active_run, owner_instance, owner_incarnation FROM session_keys
          WHERE tenant_id = ?1 AND session_key = ?2 AND active_run IS NOT NULL",
         params![key.scope.tenant.as_str(), key.to_string()],
-        |row| {
-            let instance: InstanceId = parsed(row, "owner_instance")?;
-            Ok((
-                parsed(row, "active_run")?,
-                Owner { instance, incarnation: column(row, "owner_incarnation")? },
-            ))
-        },
+        |row| Ok((parsed(row, "active_run")?, owner_of(row)?)),
     )
-}
-
-/// Whether the holder can no longer be at work: an earlier incarnation, or silent for too long.
-fn is_void(connection: &Connection, holder: &Owner, claimant: &Owner, ttl_ms: i64, now: i64) -> Result<bool> {
-    if holder == claimant {
-        return Ok(false);
-    }
-    let known = first(
-        connection,
-        "SELECT incarnation, heartbeat_at FROM instances WHERE id = ?1",
-        params![holder.instance.to_string()],
-        |row| Ok((column::<i64>(row, "incarnation")?, column::<i64>(row, "heartbeat_at")?)),
-    )?;
-    Ok(known
-        .is_none_or(|(incarnation, heartbeat)| incarnation > holder.incarnation || heartbeat < now - ttl_ms))
 }
 
 /// Gives an idle session's run to the owner: the fence goes up, and the run learns its log.

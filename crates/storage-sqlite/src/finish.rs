@@ -110,13 +110,16 @@ fn make_current(connection: &Connection, lease: &Lease, origin: &Origin) -> Resu
 fn put_part(connection: &Connection, lease: &Lease, part: &NewPart, number: u32, now: i64) -> Result<()> {
     execute(
         connection,
-        "INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, state, attempt, retry_at, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', 0, 0, ?7, ?7)",
+        "INSERT INTO outbox (tenant_id, id, run_id, part, channel, account_id, lane, body, state, attempt, retry_at,
+           created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', 0, 0, ?9, ?9)",
         params![
             lease.tenant().as_str(),
             part.id.to_string(),
             lease.run.to_string(),
             number,
+            part.channel.as_str(),
+            part.account_id,
             part.lane,
             part.body,
             now

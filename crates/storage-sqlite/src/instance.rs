@@ -1,15 +1,13 @@
-//! Incarnations, heartbeats, and settling what a dead process held.
+//! Incarnations, heartbeats, and finding what a dead process held.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
-use serde_json::json;
-use tidegate_protocol::{InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey};
+use rusqlite::{Connection, Row, params};
+use tidegate_protocol::{InstanceId, RunId, SessionKey};
 use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
 
-use crate::audit::{Audit, record};
 use crate::open::SqliteStore;
-use crate::outbox::drop_rest;
-use crate::rows::{collect, column, execute, first, parsed, to_json};
+use crate::rows::{collect, column, execute, first, parsed, parsed_or_none};
+use crate::settle::{interrupt, reply_of, settle_session};
 use crate::writer::verb;
 
 #[async_trait]
@@ -61,11 +59,40 @@ pub(crate) fn check_current(connection: &Connection, owner: &Owner) -> Result<()
     current.map(drop).ok_or(StoreError::StaleFence)
 }
 
+/// Whoever a row names as its owner; rows of older releases name nobody.
+pub(crate) fn owner_of(row: &Row<'_>) -> Result<Option<Owner>> {
+    let instance: Option<InstanceId> = parsed_or_none(row, "owner_instance")?;
+    let incarnation: Option<i64> = column(row, "owner_incarnation")?;
+    Ok(instance.zip(incarnation).map(|(instance, incarnation)| Owner { instance, incarnation }))
+}
+
+/// Whether the holder can no longer be at work: nobody, an earlier incarnation, or silent for too long.
+pub(crate) fn is_void(
+    connection: &Connection,
+    holder: Option<&Owner>,
+    claimant: &Owner,
+    ttl_ms: i64,
+    now: i64,
+) -> Result<bool> {
+    let Some(holder) = holder else { return Ok(true) };
+    if holder == claimant {
+        return Ok(false);
+    }
+    let known = first(
+        connection,
+        "SELECT incarnation, heartbeat_at FROM instances WHERE id = ?1",
+        params![holder.instance.to_string()],
+        |row| Ok((column::<i64>(row, "incarnation")?, column::<i64>(row, "heartbeat_at")?)),
+    )?;
+    Ok(known
+        .is_none_or(|(incarnation, heartbeat)| incarnation > holder.incarnation || heartbeat < now - ttl_ms))
+}
+
 fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered> {
     let earlier = params![owner.instance.to_string(), owner.incarnation];
     let held = collect(
         connection,
-        "SELECT session_key, active_run FROM session_keys
+        "SELECT session_key, active_run FROM session_keys INDEXED BY session_keys_held
          WHERE active_run IS NOT NULL AND owner_instance = ?1 AND owner_incarnation < ?2
          ORDER BY tenant_id, session_key",
         earlier,
@@ -77,97 +104,20 @@ fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered
             recovered.runs.push(SettledRun { run, key, state });
         }
     }
-    let sending = collect(
+    let queued = collect(
         connection,
-        "SELECT tenant_id, id, run_id FROM outbox
-         WHERE state = 'sending' AND owner_instance = ?1 AND owner_incarnation < ?2 ORDER BY ord",
+        "SELECT session_key, id, reply_json FROM runs INDEXED BY runs_queue
+         WHERE state = 'queued'
+           AND (owner_instance IS NULL OR (owner_instance = ?1 AND owner_incarnation < ?2))
+         ORDER BY tenant_id, session_key, queue",
         earlier,
-        |row| {
-            Ok((
-                column::<String>(row, "tenant_id")?,
-                parsed::<OutboxId>(row, "id")?,
-                parsed::<RunId>(row, "run_id")?,
-            ))
-        },
+        |row| Ok((parsed::<SessionKey>(row, "session_key")?, parsed::<RunId>(row, "id")?, reply_of(row)?)),
     )?;
-    for (tenant, id, run) in sending {
-        execute(
-            connection,
-            "UPDATE outbox SET state = 'unknown', reason = 'the process died while sending', owner_instance = NULL,
-               owner_incarnation = NULL, updated_at = ?3
-             WHERE tenant_id = ?1 AND id = ?2",
-            params![tenant, id.to_string(), now],
-        )?;
-        drop_rest(connection, &tenant, run, now)?;
-        recovered.unknown_sends.push(id);
+    for (key, run, reply) in queued {
+        if let Some((state, error)) = after_crash(reply.as_ref()) {
+            interrupt(connection, &key, run, &state, &error, now)?;
+            recovered.runs.push(SettledRun { run, key, state });
+        }
     }
     Ok(recovered)
-}
-
-/// Takes a session from its void holder: nobody writes under the old fence again, and the run gets its next state.
-/// `None` when a newer release wrote the run's state: then the run is left alone.
-pub(crate) fn settle_session(
-    connection: &Connection,
-    key: &SessionKey,
-    run: RunId,
-    now: i64,
-) -> Result<Option<RunState>> {
-    let (tenant, id) = (key.scope.tenant.as_str(), run.to_string());
-    execute(
-        connection,
-        "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL, owner_incarnation = NULL,
-           updated_at = ?3
-         WHERE tenant_id = ?1 AND session_key = ?2",
-        params![tenant, key.to_string(), now],
-    )?;
-    let found = first(
-        connection,
-        "SELECT state, attempt, reply_json, actor FROM runs WHERE tenant_id = ?1 AND id = ?2",
-        params![tenant, id],
-        |row| {
-            let state = RunState::parse(&column::<String>(row, "state")?);
-            Ok((
-                state,
-                column::<u32>(row, "attempt")?,
-                column::<String>(row, "reply_json")?,
-                column::<String>(row, "actor")?,
-            ))
-        },
-    )?;
-    let Some((state, attempt, reply, actor)) = found else {
-        return Err(StoreError::Damaged(format!("the session's run {id} does not exist")));
-    };
-    if state != RunState::Running {
-        return Ok(None);
-    }
-    execute(
-        connection,
-        "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
-        params![tenant, id],
-    )?;
-    // A reply target of a newer release is somebody to answer, so the run is worth another try.
-    let reply = serde_json::from_str::<ReplyTarget>(&reply).ok();
-    let Some((state, error)) = after_crash(reply.as_ref(), attempt) else {
-        execute(
-            connection,
-            "UPDATE runs SET state = 'queued' WHERE tenant_id = ?1 AND id = ?2",
-            params![tenant, id],
-        )?;
-        return Ok(Some(RunState::Queued));
-    };
-    execute(
-        connection,
-        "UPDATE runs SET state = ?3, error_json = ?4, finished_at = ?5 WHERE tenant_id = ?1 AND id = ?2",
-        params![tenant, id, state.as_str(), to_json(&error)?, now],
-    )?;
-    let audit = Audit {
-        tenant: &key.scope.tenant,
-        actor: &actor,
-        action: &format!("agent.run.{}", state.as_str()),
-        resource_type: "run",
-        resource_id: &id,
-        metadata: json!({ "sessionKey": key.to_string(), "attempt": attempt, "code": error.code }),
-    };
-    record(connection, &audit, now)?;
-    Ok(Some(state))
 }

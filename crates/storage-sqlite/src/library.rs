@@ -1,17 +1,19 @@
 //! Reading for people and programs.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
-use tidegate_protocol::{Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage};
+use rusqlite::{Connection, Params, Row, params};
+use tidegate_protocol::{
+    ChannelName, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
+};
 use tidegate_storage::{
-    AuditRow, Library, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow, SessionFilter,
-    SessionRow, StoreStatus, ToolRunRow,
+    AuditRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow,
+    SessionFilter, SessionRow, StoreStatus, ToolRunRow,
 };
 
 use crate::journal::entry;
-use crate::migrate::stored_version;
+use crate::migrate::{has_schema, stored_version};
 use crate::open::SqliteStore;
-use crate::rows::{collect, column, first, json, json_or_none, parsed, parsed_or_none, unsigned};
+use crate::rows::{collect, column, first, json, json_or_none, parsed, parsed_or_none, to_json, unsigned};
 
 /// A log is its key's current one exactly when the key says so; the stored state is for people.
 const SESSION: &str = "SELECT s.*, k.session_id IS s.id AS is_current FROM sessions s
@@ -137,17 +139,34 @@ impl Library for SqliteStore {
         .await
     }
 
+    async fn outbox(&self, tenant: &TenantId, filter: OutboxFilter) -> Result<Vec<OutboxRow>> {
+        let tenant = tenant.clone();
+        let states: Vec<&str> = filter.states.iter().map(OutboxState::as_str).collect();
+        let states = to_json(&states)?;
+        self.read(move |connection| {
+            outbox_rows(
+                connection,
+                "o.tenant_id = ?1 AND (?2 = '[]' OR o.state IN (SELECT value FROM json_each(?2)))
+                   AND (?3 IS NULL OR to_channel = ?3)
+                 ORDER BY o.ord DESC LIMIT ?4",
+                params![
+                    tenant.as_str(),
+                    states,
+                    filter.channel.as_ref().map(ChannelName::as_str),
+                    filter.limit
+                ],
+            )
+        })
+        .await
+    }
+
     async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>> {
         let tenant = tenant.clone();
         self.read(move |connection| {
-            if !has_outbox(connection)? {
-                return Ok(Vec::new());
-            }
-            collect(
+            outbox_rows(
                 connection,
-                "SELECT * FROM outbox WHERE tenant_id = ?1 AND run_id = ?2 ORDER BY part",
+                "o.tenant_id = ?1 AND o.run_id = ?2 ORDER BY o.part",
                 params![tenant.as_str(), run.to_string()],
-                outbox_row,
             )
         })
         .await
@@ -181,7 +200,7 @@ impl Library for SqliteStore {
                 schema: stored_version(connection)?.map_or(0, |version| version.schema),
                 sessions: sessions.unwrap_or(0),
                 runs: by_state(connection, "runs", &tenant)?,
-                outbox: if has_outbox(connection)? {
+                outbox: if has_schema(connection, 2)? {
                     by_state(connection, "outbox", &tenant)?
                 } else {
                     Vec::new()
@@ -193,9 +212,30 @@ impl Library for SqliteStore {
     }
 }
 
-/// A reader may meet the data of schema 1, which had none.
-fn has_outbox(connection: &Connection) -> Result<bool> {
-    Ok(stored_version(connection)?.is_some_and(|version| version.schema >= 2))
+/// Outgoing parts. A reader may meet the data of schema 1, which had none, and of schema 2, where only the run knew the
+/// channel; a part that nobody knows a channel of is not shown.
+pub(crate) fn outbox_rows(
+    connection: &Connection,
+    condition: &str,
+    params: impl Params,
+) -> Result<Vec<OutboxRow>> {
+    if !has_schema(connection, 2)? {
+        return Ok(Vec::new());
+    }
+    let (channel, account) = if has_schema(connection, 3)? {
+        ("o.channel", "o.account_id")
+    } else {
+        (
+            "(SELECT coalesce(json_extract(reply_json, '$.channel'), '') FROM runs
+               WHERE tenant_id = o.tenant_id AND id = o.run_id)",
+            "(SELECT json_extract(reply_json, '$.accountId') FROM runs WHERE tenant_id = o.tenant_id AND id = o.run_id)",
+        )
+    };
+    let sql = format!(
+        "SELECT o.*, {channel} AS to_channel, {account} AS to_account FROM outbox o
+         WHERE to_channel <> '' AND {condition}"
+    );
+    collect(connection, &sql, params, outbox_row)
 }
 
 fn by_state(connection: &Connection, table: &str, tenant: &TenantId) -> Result<Vec<(String, u64)>> {
@@ -268,13 +308,19 @@ fn tool_run(row: &Row<'_>) -> Result<ToolRunRow> {
 fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
     Ok(OutboxRow {
         id: parsed(row, "id")?,
+        run: parsed(row, "run_id")?,
+        channel: parsed(row, "to_channel")?,
+        account_id: column(row, "to_account")?,
         part: column(row, "part")?,
         lane: column(row, "lane")?,
         body: column(row, "body")?,
         state: OutboxState::parse(&column::<String>(row, "state")?),
         attempt: column(row, "attempt")?,
+        retry_at: column(row, "retry_at")?,
         remote_id: column(row, "remote_id")?,
         reason: column(row, "reason")?,
+        created_at: column(row, "created_at")?,
+        updated_at: column(row, "updated_at")?,
     })
 }
 

@@ -19,6 +19,7 @@ use crate::open::{SqliteOptions, connect_reader, io_error};
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "core", sql: include_str!("../migrations/0001_core.sql") },
     Migration { number: 2, name: "delivery", sql: include_str!("../migrations/0002_delivery.sql") },
+    Migration { number: 3, name: "engine", sql: include_str!("../migrations/0003_engine.sql") },
 ];
 
 /// What the file says about itself.
@@ -35,6 +36,11 @@ pub(crate) fn stored_version(connection: &Connection) -> Result<Option<StoredVer
         })
         .optional()
         .map_err(store_error)
+}
+
+/// Whether the data has what a schema brought: a reader may meet an older one.
+pub(crate) fn has_schema(connection: &Connection, number: u32) -> Result<bool> {
+    Ok(stored_version(connection)?.is_some_and(|version| version.schema >= number))
 }
 
 /// Brings the file to this release's schema. Safe when two processes start at once: each step looks again inside

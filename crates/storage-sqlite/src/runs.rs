@@ -1,7 +1,7 @@
 //! The engine's verbs, each one write.
 
 use async_trait::async_trait;
-use tidegate_protocol::{RunId, SessionKey};
+use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
     AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
     StoreError,
@@ -9,7 +9,7 @@ use tidegate_storage::{
 
 use crate::open::SqliteStore;
 use crate::writer::verb;
-use crate::{abort, accept, claim, finish};
+use crate::{abort, accept, claim, finish, settle};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -27,6 +27,23 @@ impl Runs for SqliteStore {
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
         let lease = lease.clone();
         self.write(verb!("finish"), move |connection| finish::finish(connection, &lease, &finish)).await
+    }
+
+    async fn release(&self, lease: &Lease, now: i64) -> Result<RunState> {
+        let lease = lease.clone();
+        self.write(verb!("release"), move |connection| settle::release(connection, &lease, now)).await
+    }
+
+    async fn waiting(
+        &self,
+        tenant: &TenantId,
+        owner: &Owner,
+        ttl_ms: i64,
+        now: i64,
+        limit: u32,
+    ) -> Result<Vec<SessionKey>> {
+        let (tenant, owner) = (tenant.clone(), *owner);
+        self.read(move |connection| claim::waiting(connection, &tenant, &owner, now - ttl_ms, limit)).await
     }
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {

@@ -20,7 +20,7 @@ pub use agents::{
     Agent, AgentDefaults, AgentModel, Agents, Compaction, ContextPruning, MemoryFlush, ModelChain,
     PruningMode,
 };
-pub use channels::{ChannelSettings, Channels};
+pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};

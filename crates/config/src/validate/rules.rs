@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::suggest;
 use super::view::View;
+use crate::format::AGENT_ID;
 use crate::problem::{Problem, ProblemKind};
 
 /// The name of the built-in model and of its provider.
@@ -16,6 +17,7 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     providers(root, found);
     agents(root, found);
     model_references(root, found);
+    local_channel(root, found);
     storage(root, found);
 }
 
@@ -111,6 +113,34 @@ fn model_reference(reference: &View<'_>, providers: &[&str], found: &mut Vec<Pro
     found.push(reference.problem(message).suggesting(meant));
 }
 
+/// An account's name becomes a folder, and a file has one use: an inbox read twice answers everything twice, and an
+/// outbox that is also an inbox answers itself for ever.
+fn local_channel(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(local) = root.at(&["channels", "local"]) else { return };
+    let accounts = local.key("accounts");
+    let accounts: Vec<_> = accounts.iter().flat_map(View::entries).collect();
+    for (name, account) in &accounts {
+        if !(AGENT_ID.accepts)(name) {
+            found.push(account.problem(format!("an account's name must be {}", AGENT_ID.expected)));
+        }
+    }
+    let mut files: Vec<(&str, String)> = Vec::new();
+    for holder in std::iter::once(&local).chain(accounts.iter().map(|(_, account)| account)) {
+        for file in ["inbox", "outbox"].into_iter().filter_map(|key| holder.key(key)) {
+            let Some(text) = file.text().filter(|text| !text.is_empty()) else { continue };
+            if text.starts_with('~') {
+                found.push(file.problem("~ is not expanded here; write the whole path, or ${HOME}/…"));
+            }
+            match files.iter().find(|(known, _)| *known == text) {
+                Some((_, first)) => {
+                    found.push(file.problem(format!("the file {} is already that of {first}", file.shown())));
+                }
+                None => files.push((text, file.path.clone())),
+            }
+        }
+    }
+}
+
 fn storage(root: &View<'_>, found: &mut Vec<Problem>) {
     let postgres = root.at(&["storage", "postgres"]);
     let wanted = root.at(&["storage", "backend"]).and_then(|backend| backend.text()) == Some("postgres");
@@ -187,6 +217,25 @@ mod tests {
                 "models.providers.d/e: a provider's name must not be empty or contain /, which starts the model",
             ]
         );
+    }
+
+    #[test]
+    fn a_local_account_has_a_name_and_files_of_its_own() {
+        let document = json!({"channels": {"local": {"inbox": "/a", "outbox": "~/b", "accounts": {
+            "../up": {}, "work": {"inbox": "/c", "outbox": "/a"}, "home": {"inbox": "/c"},
+        }}}});
+        assert_eq!(
+            complaints(&document),
+            [
+                "channels.local.accounts.../up: an account's name must be a name of 1 to 64 lower-case letters, digits, - and _, with a letter or digit first",
+                "channels.local.outbox: ~ is not expanded here; write the whole path, or ${HOME}/…",
+                r#"channels.local.accounts.work.outbox: the file "/a" is already that of channels.local.inbox"#,
+                r#"channels.local.accounts.home.inbox: the file "/c" is already that of channels.local.accounts.work.inbox"#,
+            ]
+        );
+        let document =
+            json!({"channels": {"local": {"inbox": "/a", "accounts": {"default": {"outbox": "b"}}}}});
+        assert_eq!(complaints(&document), Vec::<String>::new());
     }
 
     #[test]

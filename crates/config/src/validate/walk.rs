@@ -195,14 +195,19 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_is_checked_by_name_and_its_settings_are_free() {
-        let document =
-            json!({"channels": {"telegram": {"botToken": "x", "any": [1]}, "telegrm": {}, "slack": true}});
+    fn a_channel_is_checked_by_name_and_its_settings_are_free_unless_its_connector_exists() {
+        let document = json!({"channels": {
+            "telegram": {"botToken": "x", "any": [1]}, "telegrm": {}, "slack": true,
+            "local": {"inbx": "a", "pollMs": 0, "accounts": {"work": {"enabled": "true"}}},
+        }});
         assert_eq!(
             complaints(&document),
             [
                 r#"channels.telegrm: unknown key, did you mean "channels.telegram"?"#,
                 "channels.slack: expected an object, got true",
+                r#"channels.local.inbx: unknown key, did you mean "channels.local.inbox"?"#,
+                "channels.local.pollMs: expected a whole number from 10 to 60000, got 0",
+                r#"channels.local.accounts.work.enabled: expected true or false, got "true"; write it without quotes"#,
             ]
         );
     }

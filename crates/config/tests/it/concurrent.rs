@@ -58,7 +58,7 @@ fn a_reader_always_finds_a_whole_file() {
         scope.spawn(|| {
             for round in 0..40 {
                 let filler = "x".repeat(round * 500);
-                home.set("channels.local", json!({"filler": filler, "end": true})).unwrap();
+                home.set("channels.signal", json!({"filler": filler, "end": true})).unwrap();
             }
             done.store(true, Ordering::Release);
         });

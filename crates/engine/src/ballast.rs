@@ -1,0 +1,89 @@
+//! The ballast: room that is given up when the disk is full, so that what has happened can still be written down.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Enough for the ends of every run under way, with their answers.
+const BYTES: usize = 8 << 20;
+
+pub(crate) struct Ballast {
+    path: PathBuf,
+    /// It was given up and could not be laid again yet.
+    spent: AtomicBool,
+}
+
+impl Ballast {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, spent: AtomicBool::new(false) }
+    }
+
+    /// Makes the file if it is not there. Without room for it there is none, and it is tried again later.
+    pub(crate) fn lay(&self) {
+        let whole = fs::metadata(&self.path).is_ok_and(|file| file.len() == BYTES as u64);
+        if whole {
+            return;
+        }
+        match self.write() {
+            Ok(()) => self.spent.store(false, Ordering::Relaxed),
+            Err(error) => {
+                let _ = fs::remove_file(&self.path);
+                tracing::warn!(%error, "no room for the ballast");
+            }
+        }
+    }
+
+    /// Written, not only sized: a file with holes frees nothing.
+    fn write(&self) -> io::Result<()> {
+        let partial = self.path.with_extension("partial");
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+        let block = [0xa5; 64 << 10];
+        for _ in 0..BYTES / block.len() {
+            file.write_all(&block)?;
+        }
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&partial, &self.path)
+    }
+
+    /// Gives the room up. Answers whether there was any.
+    pub(crate) fn free(&self) -> bool {
+        let freed = fs::remove_file(&self.path).is_ok();
+        if freed {
+            tracing::warn!("the disk is full: gave up the ballast");
+            self.spent.store(true, Ordering::Relaxed);
+            // The room is free once the folder knows.
+            let _ =
+                self.path.parent().map(File::open).map(|folder| folder.and_then(|folder| folder.sync_all()));
+        }
+        freed
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ballast_is_real_bytes_given_up_once_and_laid_again() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let ballast = Ballast::new(folder.path().join("ballast"));
+        ballast.lay();
+        let file = fs::metadata(folder.path().join("ballast")).unwrap();
+        assert!(file.blocks() * 512 >= BYTES as u64, "a file with holes");
+        assert!(!ballast.is_spent());
+        assert!(ballast.free());
+        assert!(ballast.is_spent());
+        assert!(!ballast.free());
+        ballast.lay();
+        assert!(!ballast.is_spent());
+    }
+}

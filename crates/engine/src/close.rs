@@ -1,0 +1,99 @@
+//! Ending in good order: nothing new is taken, what is under way ends or is given back, then the home is free.
+
+use std::time::Duration;
+
+use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_runtime::fault;
+
+use crate::live::Cancel;
+use crate::start::Engine;
+
+/// After runs were told to stop.
+const GIVE_BACK: Duration = Duration::from_secs(5);
+
+/// How an engine is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drain {
+    /// Everything accepted comes to its end first.
+    Everything,
+    /// What is under way may take this long; the rest is given back for the next start.
+    Within(Duration),
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Runs that were given back.
+    pub given_back: usize,
+}
+
+impl Engine {
+    /// Takes nothing new from now on.
+    pub fn stop_accepting(&self) {
+        self.core.closing.request();
+    }
+
+    /// Ends the engine. The home is free once the last clone is dropped.
+    pub async fn close(&self, drain: Drain) -> Drained {
+        let core = &self.core;
+        core.closing.request();
+        fault::pause("engine.close.begun").await;
+        core.work.close();
+        let given_back = match drain {
+            Drain::Everything => {
+                self.until_nothing_waits().await;
+                0
+            }
+            Drain::Within(budget) => {
+                self.interrupt_waiting().await;
+                if tokio::time::timeout(budget, core.work.wait()).await.is_ok() {
+                    0
+                } else {
+                    self.give_back().await
+                }
+            }
+        };
+        core.stopped.request();
+        for service in core.take_services() {
+            let _ = service.join().await;
+        }
+        let _ = tokio::time::timeout(GIVE_BACK, core.work.wait()).await;
+        if let Err(error) = core.flush_transcripts().await {
+            tracing::warn!(%error, "transcripts lag; the next start writes them");
+        }
+        core.seal_all().await;
+        fault::pause("engine.close.done").await;
+        Drained { given_back }
+    }
+
+    /// Waits until no run that somebody waits for here is left.
+    async fn until_nothing_waits(&self) {
+        let core = &self.core;
+        loop {
+            core.work.wait().await;
+            if core.scheduler.is_idle() && core.live.all().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Tells those whose run waits for its turn that it will not come to it here.
+    async fn interrupt_waiting(&self) {
+        for (run, live) in self.core.live.all() {
+            if !live.is_started() && self.core.row(run).await.is_ok_and(|row| row.started_at.is_none()) {
+                let error = ErrorBody::new(ErrorCode::Closing, "shutting down; the request was not begun");
+                self.core.live.end(run, Err(error));
+            }
+        }
+    }
+
+    async fn give_back(&self) -> usize {
+        let runs = self.core.live.all();
+        for (_, live) in &runs {
+            live.cancel(Cancel::Release);
+        }
+        let _ = tokio::time::timeout(GIVE_BACK, self.core.work.wait()).await;
+        runs.len()
+    }
+}

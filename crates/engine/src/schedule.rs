@@ -1,0 +1,160 @@
+//! Whose turn it is: sessions with waiting runs, taken up as fast as lanes allow.
+//!
+//! The store decides that a session has one run at a time and which is next; here is only the order in which sessions
+//! are looked at, and how many runs there may be at once.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate_protocol::SessionKey;
+use tidegate_storage::{Admission, Claim, StoreError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::execute::Work;
+use crate::start::Core;
+
+/// A session that another instance holds is free after this much silence.
+pub(crate) const LEASE_TTL_MS: i64 = 30_000;
+/// Sessions kept in memory; the rest waits in the store until these are through.
+const READY: usize = 4096;
+/// How often the store is asked for sessions that nobody told us about: another instance's, or those past `READY`.
+const REFILL: Duration = Duration::from_secs(5);
+/// After a store that did not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub(crate) type Permit = OwnedSemaphorePermit;
+
+pub(crate) struct Scheduler {
+    main: Arc<Semaphore>,
+    ready: Mutex<Ready>,
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct Ready {
+    queue: VecDeque<SessionKey>,
+    known: HashSet<SessionKey>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(main_lane: usize) -> Self {
+        let main = Arc::new(Semaphore::new(main_lane.max(1)));
+        Self { main, ready: Mutex::default(), wake: Notify::new() }
+    }
+
+    /// A place in the lane if one is free and nobody waits for it.
+    pub(crate) fn permit_now(&self) -> Option<Permit> {
+        Arc::clone(&self.main).try_acquire_owned().ok()
+    }
+
+    /// Notes that the session may have a run to claim.
+    pub(crate) fn push(&self, key: SessionKey) {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if ready.queue.len() < READY && ready.known.insert(key.clone()) {
+            ready.queue.push_back(key);
+            self.wake.notify_one();
+        }
+    }
+
+    fn pop(&self) -> Option<SessionKey> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = ready.queue.pop_front()?;
+        ready.known.remove(&key);
+        Some(key)
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).queue.is_empty()
+    }
+}
+
+impl Core {
+    /// Goes on with a run that was just accepted.
+    pub(crate) fn admitted(self: &Arc<Self>, work: Work, admission: Admission, permit: Option<Permit>) {
+        self.tell_queued(&work);
+        match (admission, permit) {
+            (Admission::Claimed(lease), Some(permit)) => self.begin(work, lease, permit),
+            // Only what was to be claimed is.
+            (Admission::Claimed(lease), None) => tracing::error!(run = %lease.run, "claimed without a lane"),
+            // The session was idle, only the lanes were full.
+            (Admission::Queued { ahead: 0 }, _) => self.scheduler.push(work.key),
+            // The run before it takes up the next one when it ends.
+            (Admission::Queued { .. } | Admission::Replayed, _) => {}
+        }
+    }
+}
+
+/// Takes up waiting sessions until the engine stops taking work.
+pub(crate) async fn run(core: Arc<Core>) {
+    let mut refill = tokio::time::interval(REFILL);
+    loop {
+        tokio::select! {
+            () = core.stopped.requested() => return,
+            () = core.scheduler.wake.notified() => {}
+            _ = refill.tick() => fill(&core).await,
+        }
+        while let Some(key) = core.scheduler.pop() {
+            let permit = tokio::select! {
+                permit = Arc::clone(&core.scheduler.main).acquire_owned() => permit,
+                () = core.stopped.requested() => return,
+            };
+            // A process that stays leaves the rest of the queue to its successor.
+            if core.closing.is_requested() && core.stays {
+                continue;
+            }
+            let Ok(permit) = permit else { return };
+            let core = Arc::clone(&core);
+            let task = core.work.track_future(take_up(Arc::clone(&core), key, permit));
+            tidegate_runtime::spawn("session", task);
+        }
+    }
+}
+
+/// Asks the store which sessions wait.
+async fn fill(core: &Arc<Core>) {
+    if !core.scheduler.is_idle() {
+        return;
+    }
+    let limit = u32::try_from(READY).unwrap_or(u32::MAX);
+    let now = core.clock.now_ms();
+    match core.store.waiting(&core.tenant, &core.owner, LEASE_TTL_MS, now, limit).await {
+        Ok(keys) => keys.into_iter().for_each(|key| core.scheduler.push(key)),
+        Err(error) => {
+            core.watch(&error);
+            tracing::warn!(%error, "the waiting sessions cannot be read");
+        }
+    }
+}
+
+/// Claims a session's next run and starts it.
+async fn take_up(core: Arc<Core>, key: SessionKey, permit: Permit) {
+    let now = core.clock.now_ms();
+    let claimed = core.store.claim(&key, &core.owner, LEASE_TTL_MS, now).await;
+    let lease = match claimed {
+        Ok(Claim::Granted(lease)) => lease,
+        Ok(Claim::Busy { .. } | Claim::Nothing) => return,
+        Err(StoreError::StaleFence) => return core.superseded(),
+        Err(error) => {
+            core.watch(&error);
+            tracing::warn!(%error, session = %key, "the session's next run cannot be claimed");
+            tokio::time::sleep(PAUSE).await;
+            return core.scheduler.push(key);
+        }
+    };
+    match core.row(lease.run).await {
+        Ok(row) => {
+            let work = Work::of_row(&core.tenant, &row);
+            core.begin(work, lease, permit);
+        }
+        Err(error) => {
+            // It is claimed: without its row it can only be given back.
+            tracing::error!(%error, run = %lease.run, "a claimed run cannot be read");
+            if let Err(error) = core.store.release(&lease, core.clock.now_ms()).await {
+                core.watch(&error);
+            }
+            tokio::time::sleep(PAUSE).await;
+            core.scheduler.push(key);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What goes on beside the runs for as long as the engine does: one task each, ended and joined by the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_runtime::{Task, spawn};
+use tidegate_storage::{StoreError, Sweep};
+
+use crate::start::Core;
+use crate::{connectors, deliver, schedule};
+
+/// How often an owner says that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Between two sweeps; the next piece follows at once while there is more.
+const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP_ROWS: u32 = 500;
+/// Audit rows wait this long for company before they are sealed.
+const SEAL: Duration = Duration::from_millis(500);
+const SEAL_ROWS: u32 = 1000;
+/// Log entries wait this long for company before they are written to transcripts.
+const MIRROR: Duration = Duration::from_millis(200);
+
+pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
+    let mut services = vec![
+        spawn("heartbeat", heartbeat(Arc::clone(core))),
+        spawn("scheduler", schedule::run(Arc::clone(core))),
+        spawn("sealer", seal(Arc::clone(core))),
+        spawn("mirror", mirror(Arc::clone(core))),
+    ];
+    if core.stays {
+        services.push(spawn("sweeper", sweep(Arc::clone(core))));
+        services.push(spawn("deliver", deliver::run(Arc::clone(core))));
+    }
+    for supervised in &core.connectors {
+        services.push(spawn("connector", connectors::supervise(Arc::clone(core), Arc::clone(supervised))));
+    }
+    services
+}
+
+/// Says that we live until somebody else took our place. A store that does not answer now may answer the next time.
+async fn heartbeat(core: Arc<Core>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(HEARTBEAT) => {}
+            () = core.stopped.requested() => return,
+        }
+        match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
+            Ok(()) => {}
+            Err(StoreError::StaleFence) => return core.superseded(),
+            Err(error) => {
+                core.watch(&error);
+                tracing::warn!(%error, "no heartbeat");
+            }
+        }
+    }
+}
+
+async fn seal(core: Arc<Core>) {
+    loop {
+        core.seal_all().await;
+        tokio::select! {
+            () = core.unsealed.notified() => {}
+            () = core.stopped.requested() => return,
+        }
+        tokio::time::sleep(SEAL).await;
+    }
+}
+
+async fn mirror(core: Arc<Core>) {
+    loop {
+        tokio::select! {
+            () = core.mirroring.notified() => {}
+            () = core.stopped.requested() => return,
+        }
+        tokio::time::sleep(MIRROR).await;
+        if let Err(error) = core.flush_transcripts().await {
+            tracing::warn!(%error, "transcripts lag");
+            core.mirroring.notify();
+        }
+    }
+}
+
+async fn sweep(core: Arc<Core>) {
+    let mut pause = SWEEP;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = core.stopped.requested() => return,
+        }
+        core.ballast.lay();
+        pause = match core.store.sweep(&core.tenant, core.to_sweep()).await {
+            Ok(swept) => {
+                if !swept.expired.is_empty() {
+                    tracing::warn!(
+                        parts = swept.expired.len(),
+                        "replies waited too long and were given up; see `outbox list`"
+                    );
+                }
+                if swept.more { Duration::from_millis(100) } else { SWEEP }
+            }
+            Err(error) => {
+                core.watch(&error);
+                tracing::warn!(%error, "nothing swept");
+                SWEEP
+            }
+        };
+    }
+}
+
+impl Core {
+    /// Seals every row there is.
+    pub(crate) async fn seal_all(&self) {
+        loop {
+            match self.store.seal(&self.tenant, SEAL_ROWS, self.clock.now_ms()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    self.watch(&error);
+                    // A full disk is told where it matters; sealing can wait.
+                    tracing::warn!(%error, "audit rows are not sealed yet");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn to_sweep(&self) -> Sweep {
+        let now = self.clock.now_ms();
+        let before = |age: Duration| now.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+        Sweep {
+            now,
+            settled_before: before(self.retention.settled),
+            pending_before: before(self.retention.outbox),
+            ephemeral_before: before(self.retention.ephemeral),
+            limit: SWEEP_ROWS,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A request from somebody who waits or watches: accepted, then followed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_policy::Principal;
+use tidegate_protocol::{
+    ErrorBody, ErrorCode, Id as _, Message, ReplyTarget, RunEvent, RunEventBody, RunId, RunSpec, RunState,
+    SessionId, SessionKey,
+};
+use tidegate_runtime::{Shutdown, fault, new_id};
+use tidegate_storage::{
+    AbortOutcome, Accept, Admission, Idempotency, NewRun, NewSession, RunLookup, RunRow, SessionChoice,
+    StoreError,
+};
+
+use crate::error::EngineError;
+use crate::execute::Work;
+use crate::live::{Answer, Cancel, Partial, Reader, RunEnd};
+use crate::start::{Core, Engine};
+
+/// How often the store is asked about a run that another process may be running.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub principal: Principal,
+    pub key: SessionKey,
+    pub session: SessionChoice,
+    /// The session may go once nobody used it for a while.
+    pub ephemeral: bool,
+    pub text: String,
+    /// The caller's own name for the run; its alias when absent.
+    pub client_key: Option<String>,
+    /// Two requests with the same key are the same request.
+    pub idempotency: Option<String>,
+    pub spec: RunSpec,
+    pub reply: ReplyTarget,
+}
+
+/// A request that is durable.
+pub struct Submitted {
+    pub run: RunId,
+    pub created_at: i64,
+    /// The same request came before; `run` is that one.
+    pub replayed: bool,
+    pub follower: Follower,
+}
+
+/// How a run ends whose caller asked for its end.
+fn interrupted_by_signal() -> ErrorBody {
+    ErrorBody::new(ErrorCode::Aborted, "interrupted by a signal")
+}
+
+impl Engine {
+    /// Accepts a request. Once this returns it is durable and will come to an end.
+    pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
+        let core = &self.core;
+        if core.closing.is_requested() {
+            return Err(EngineError::Closing);
+        }
+        let run: RunId = new_id(core.clock.as_ref())?;
+        let session: SessionId = new_id(core.clock.as_ref())?;
+        let now = core.clock.now_ms();
+        let input = Message::user(request.text.clone(), now);
+        let client_key = request.client_key.unwrap_or_else(|| run.alias());
+        let permit = core.scheduler.permit_now();
+        let live = core.live.open(run);
+        let accept = Accept {
+            principal: request.principal.clone(),
+            key: request.key.clone(),
+            run: NewRun {
+                id: run,
+                client_key: Some(client_key.clone()),
+                spec: request.spec.clone(),
+                input: input.clone(),
+                reply: request.reply.clone(),
+            },
+            session: request.session,
+            new_session: NewSession { id: session, alias: Some(session.alias()) },
+            inbound: None,
+            idempotency: request.idempotency.map(|key| {
+                let expires_at = now + core.retention.idempotency.as_millis().try_into().unwrap_or(i64::MAX);
+                Idempotency::new(&key, &fingerprint(&request.key, &request.text), expires_at)
+            }),
+            ephemeral: request.ephemeral,
+            owner: core.owner,
+            claim: permit.is_some(),
+            now,
+        };
+        let accepted = core.store.accept(accept).await.inspect_err(|error| {
+            core.live.forget(run);
+            core.watch(error);
+        })?;
+        fault::pause("engine.submit.accepted").await;
+        if matches!(accepted.admission, Admission::Replayed) {
+            core.live.forget(run);
+            let row = core.row(accepted.run).await?;
+            let follower = self.follow(accepted.run).await?;
+            return Ok(Submitted { run: row.id, created_at: row.created_at, replayed: true, follower });
+        }
+        let follower = Follower { core: Arc::clone(core), run, reader: Reader::new(live) };
+        let work = Work {
+            run,
+            key: request.key,
+            client_key: Some(client_key),
+            principal: request.principal,
+            spec: request.spec,
+            input,
+            reply: request.reply,
+            created_at: now,
+        };
+        core.admitted(work, accepted.admission, permit);
+        Ok(Submitted { run, created_at: now, replayed: false, follower })
+    }
+
+    /// Follows a run, also one that has ended or that another process runs.
+    pub async fn follow(&self, run: RunId) -> Result<Follower, EngineError> {
+        let core = &self.core;
+        if let Some(live) = core.live.get(run) {
+            return Ok(Follower { core: Arc::clone(core), run, reader: Reader::new(live) });
+        }
+        let live = core.live.open(run);
+        let follower = Follower { core: Arc::clone(core), run, reader: Reader::new(live) };
+        match core.ended(run).await {
+            Ok(None) => {}
+            Ok(Some(end)) => core.live.end(run, end),
+            Err(error) => {
+                core.live.forget(run);
+                return Err(error);
+            }
+        }
+        Ok(follower)
+    }
+
+    /// What a run under way in this process has said so far.
+    pub fn partial(&self, run: RunId) -> Option<Partial> {
+        self.core.live.get(run)?.partial()
+    }
+
+    /// Answers one request of somebody who waits: `patience` for its turn, then for its end. `emit` gets the
+    /// provisional text as it comes; `cancel` ends the run as aborted.
+    pub async fn ask(
+        &self,
+        request: Request,
+        patience: Duration,
+        cancel: &Shutdown,
+        emit: &mut (dyn FnMut(&RunEventBody) + Send),
+    ) -> Result<Answer, EngineError> {
+        let submitted = self.submit(request).await?;
+        let (run, mut follower) = (submitted.run, submitted.follower);
+        let mut asked = false;
+        let deadline = tokio::time::Instant::now() + patience;
+        loop {
+            let started = follower.reader.live().is_started();
+            tokio::select! {
+                event = follower.next() => match event {
+                    Some(event) => emit(&event.body),
+                    None => break,
+                },
+                () = tokio::time::sleep_until(deadline), if !started => {
+                    if let AbortOutcome::Aborted = self.core.abort_queued(run).await? {
+                        self.core.live.forget(run);
+                        return Err(EngineError::SessionBusy { waited_ms: patience.as_millis() });
+                    }
+                }
+                () = cancel.requested(), if !asked => {
+                    asked = true;
+                    self.core.cancel(run, interrupted_by_signal()).await?;
+                }
+            }
+        }
+        let end = follower.end().await;
+        self.core.flush_transcripts().await?;
+        end.map_err(|error| EngineError::Run { run, error })
+    }
+
+    /// Ends a run: nobody can write for it any more, and its place in the session is free.
+    pub async fn abort(&self, principal: &Principal, run: RunId) -> Result<AbortOutcome, EngineError> {
+        let core = &self.core;
+        let outcome = core.store.abort(principal, run, core.clock.now_ms()).await?;
+        if outcome == AbortOutcome::Aborted {
+            core.after_abort(run).await?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// What an idempotency key stands for.
+fn fingerprint(key: &SessionKey, text: &str) -> Vec<u8> {
+    format!("{key}\n{text}").into_bytes()
+}
+
+impl Core {
+    pub(crate) async fn row(&self, run: RunId) -> Result<RunRow, EngineError> {
+        let row = self.store.run(&self.tenant, &RunLookup::Id(run)).await?;
+        row.ok_or_else(|| StoreError::NotFound(format!("run {run}")).into())
+    }
+
+    /// How a run ended, as it was committed, if it has.
+    pub(crate) async fn ended(&self, run: RunId) -> Result<Option<RunEnd>, EngineError> {
+        let row = self.row(run).await?;
+        if !row.state.is_terminal() {
+            return Ok(None);
+        }
+        if row.state == RunState::Completed {
+            return Ok(Some(Ok(self.read_answer(&row).await?)));
+        }
+        let ended =
+            || ErrorBody::new(ErrorCode::Internal, format!("the run ended as {}", row.state.as_str()));
+        Ok(Some(Err(row.error.clone().unwrap_or_else(ended))))
+    }
+
+    async fn read_answer(&self, row: &RunRow) -> Result<Answer, EngineError> {
+        let torn = || StoreError::Damaged(format!("run {} has no answer in its log", row.id));
+        let (Some(session), Some((first, last))) = (row.session, row.entries) else {
+            return Err(torn().into());
+        };
+        let limit = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
+        let entries = self.store.entries(&self.tenant, session, first - 1, limit).await?;
+        let answer = entries.iter().rev().find_map(|entry| match entry.body.message() {
+            Some(message @ Message::Assistant { origin, .. }) => Some((message.text(), origin.clone())),
+            _ => None,
+        });
+        let (text, origin) = answer.ok_or_else(torn)?;
+        let session_name = self.session_name(session).await?;
+        let usage = row.usage;
+        Ok(Answer { run: row.id, created_at: row.created_at, session_name, text, origin, usage })
+    }
+
+    pub(crate) async fn session_name(&self, session: SessionId) -> Result<String, EngineError> {
+        let log = self.store.session_by_name(&self.tenant, &session.to_string()).await?;
+        Ok(log.and_then(|log| log.alias).unwrap_or_else(|| session.to_string()))
+    }
+
+    /// Ends a run that waits for its turn; one that has begun is left alone.
+    async fn abort_queued(&self, run: RunId) -> Result<AbortOutcome, EngineError> {
+        let row = self.row(run).await?;
+        if row.state != RunState::Queued {
+            return Ok(AbortOutcome::AlreadyEnded(row.state));
+        }
+        let principal = Principal::of_run(self.tenant.clone(), row.actor);
+        Ok(self.store.abort(&principal, run, self.clock.now_ms()).await?)
+    }
+
+    /// Asks a run to end with this error: one under way here writes it itself, any other is ended in the store.
+    async fn cancel(&self, run: RunId, error: ErrorBody) -> Result<(), EngineError> {
+        if let Some(live) = self.live.get(run)
+            && live.is_started()
+        {
+            live.cancel(Cancel::Abort(error));
+            return Ok(());
+        }
+        let row = self.row(run).await?;
+        let principal = Principal::of_run(self.tenant.clone(), row.actor);
+        if self.store.abort(&principal, run, self.clock.now_ms()).await? == AbortOutcome::Aborted {
+            self.live.end(run, Err(error));
+            self.scheduler.push(row.key);
+        }
+        Ok(())
+    }
+
+    /// The store says that the run has ended: whoever runs it here stops, whoever watches is told.
+    async fn after_abort(&self, run: RunId) -> Result<(), EngineError> {
+        fault::pause("engine.abort.committed").await;
+        self.unsealed.notify_one();
+        if let Some(live) = self.live.get(run) {
+            live.cancel(Cancel::Ended);
+        }
+        let row = self.row(run).await?;
+        if let Some(end) = self.ended(run).await? {
+            self.tell_end(&Work::of_row(&self.tenant, &row), row.attempt, end);
+        }
+        self.scheduler.push(row.key);
+        Ok(())
+    }
+}
+
+/// Reads what a run tells, to its end.
+pub struct Follower {
+    core: Arc<Core>,
+    run: RunId,
+    reader: Reader,
+}
+
+impl Follower {
+    /// The next event; `None` after the terminal one.
+    pub async fn next(&mut self) -> Option<Arc<RunEvent>> {
+        loop {
+            if let Some(event) = self.reader.take() {
+                return Some(event);
+            }
+            if self.reader.end().is_some() {
+                return None;
+            }
+            // The run may be another process's, or the engine may be gone: then only the store can tell.
+            if tokio::time::timeout(LOOK, self.reader.changed()).await.is_err() {
+                self.look().await;
+            }
+        }
+    }
+
+    async fn look(&self) {
+        match self.core.ended(self.run).await {
+            Ok(Some(end)) => {
+                self.core.live.forget(self.run);
+                self.reader.live().end(self.run, end);
+            }
+            Ok(None) if self.core.stopped.is_requested() => {
+                let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");
+                self.reader.live().end(self.run, Err(error));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, run = %self.run, "the run cannot be looked up"),
+        }
+    }
+
+    /// Waits for the end.
+    pub async fn end(mut self) -> Result<Answer, ErrorBody> {
+        while self.next().await.is_some() {}
+        let gone = || Err(ErrorBody::new(ErrorCode::Internal, "the run has no end"));
+        self.reader.end().unwrap_or_else(gone)
+    }
+}
