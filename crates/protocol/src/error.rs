@@ -10,7 +10,7 @@ use ts_rs::TS;
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
         /// A stable name for what went wrong. A code is never renamed and never reused.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, TS)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema, TS)]
         pub enum ErrorCode {
             $($(#[doc = $doc])+ #[serde(rename = $text)] $variant,)+
         }
@@ -100,6 +100,24 @@ codes! {
     ConfigPath = "CONFIG_PATH",
     /// A configuration value is not well formed.
     ConfigValue = "CONFIG_VALUE",
+    /// Nobody proved who they are: no token, cookie or control socket.
+    Unauthorized = "UNAUTHORIZED",
+    /// The request came from a place that may not make it.
+    Forbidden = "FORBIDDEN",
+    /// A login code is unknown, was used, or is too old.
+    LoginCodeInvalid = "LOGIN_CODE_INVALID",
+    /// Too many wrong tries; a later one is heard again.
+    TooManyRequests = "TOO_MANY_REQUESTS",
+    /// The request cannot be read.
+    BadRequest = "BAD_REQUEST",
+    /// The request is larger than the gateway takes.
+    PayloadTooLarge = "PAYLOAD_TOO_LARGE",
+    /// The body is not of a type the gateway reads.
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
+    /// The address exists, but not for this method.
+    MethodNotAllowed = "METHOD_NOT_ALLOWED",
+    /// Another program listens on the address.
+    PortInUse = "PORT_IN_USE",
     /// A fault of the program itself.
     Internal = "INTERNAL",
 }
@@ -121,7 +139,14 @@ impl ErrorCode {
                 | Self::StorageFull
                 | Self::StorageUnavailable
                 | Self::ConfigConflict
+                | Self::TooManyRequests
         )
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::parse(&String::deserialize(deserializer)?))
     }
 }
 
@@ -167,5 +192,7 @@ mod tests {
     #[test]
     fn a_code_of_a_newer_release_reads_as_internal() {
         assert_eq!(ErrorCode::parse("FROM_THE_FUTURE"), ErrorCode::Internal);
+        let body: ErrorBody = serde_json::from_str(r#"{"code": "FROM_THE_FUTURE", "message": "m"}"#).unwrap();
+        assert_eq!(body, ErrorBody::new(ErrorCode::Internal, "m"));
     }
 }

@@ -3,6 +3,7 @@
 //! Everything here is plain data that crosses a wire or a crate edge. This crate does no I/O, reads no clock
 //! and makes no id out of nothing: the caller passes time and randomness in.
 
+pub mod api;
 mod delivery;
 mod entry;
 mod error;

@@ -6,6 +6,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use ts_rs::{Config, TS};
 
+use crate::api::{
+    Ask, AskEvent, Deleted, Delta, Done, Failure, Login, LoginLink, Me, PostMessage, Posted, RunChanged,
+    SendDecision, SessionList, Snapshot, Status,
+};
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
     SessionKey,
@@ -35,7 +39,23 @@ wire_types!(
     RunEvent,
     RunSpec,
     ErrorCode,
-    ErrorBody
+    ErrorBody,
+    Failure,
+    Me,
+    Login,
+    LoginLink,
+    SessionList,
+    PostMessage,
+    Posted,
+    Snapshot,
+    RunChanged,
+    Delta,
+    Done,
+    Ask,
+    AskEvent,
+    Deleted,
+    SendDecision,
+    Status
 );
 
 /// One JSON Schema document whose `$defs` hold every wire type.

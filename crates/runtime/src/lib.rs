@@ -7,6 +7,7 @@ pub mod fault;
 mod identity;
 mod redact;
 mod shutdown;
+pub mod socket;
 mod task;
 
 pub use clock::{Clock, SystemClock, iso_timestamp};
