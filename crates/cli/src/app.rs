@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_config::{ConfigFile, Env, Loaded, Origin};
-use tidegate_engine::{EngineError, Home, HomeLock};
+use tidegate_engine::{EngineError, Home};
 use tidegate_protocol::{ErrorCode, TenantId};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_runtime::{Clock as _, SystemClock, redact};
@@ -124,23 +124,6 @@ fn chosen_home(words: &[String]) -> String {
         }
     }
     chosen
-}
-
-/// Takes the home's lock. Somebody who waits for it longer than a moment is told for whom.
-pub(crate) async fn lock_home(
-    app: &App,
-    home: &Home,
-    purpose: &str,
-    patience: Duration,
-) -> Result<HomeLock, Failure> {
-    let moment = Duration::from_secs(1).min(patience);
-    match home.lock(moment, purpose).await {
-        Err(EngineError::HomeBusy { holder, .. }) if patience > moment => {
-            complain(&app.fill(texts::WAITING, &[("holder", &holder)]));
-            Ok(home.lock(patience.saturating_sub(moment), purpose).await?)
-        }
-        other => Ok(other?),
-    }
 }
 
 /// The home folder: `--home`, `TIDEGATE_HOME`, or one in the user's home, of its own for each `--instance`.

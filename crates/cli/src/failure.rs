@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use tidegate_client::ClientError;
 use tidegate_config::{EditError, LoadError};
 use tidegate_engine::{EngineError, SettingsError};
-use tidegate_protocol::ErrorCode;
+use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_storage::StoreError;
 
@@ -76,6 +77,16 @@ impl Failure {
         self.empty_store
     }
 
+    /// An error that was told by another process or kept with a run.
+    pub(crate) fn of_body(error: ErrorBody) -> Self {
+        let text = match error.code {
+            ErrorCode::DeadlineExceeded => texts::E_DEADLINE,
+            ErrorCode::Aborted => texts::E_ABORTED,
+            _ => texts::E_RUN,
+        };
+        Self::with_usual_hint(error.code, text.with(&[("detail", &error.message)]))
+    }
+
     /// The message with what can be done about an error of this kind.
     fn with_usual_hint(code: ErrorCode, message: Message) -> Self {
         let message = if code == ErrorCode::ConfigConflict { texts::E_CONFLICT.with(&[]) } else { message };
@@ -115,19 +126,23 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let hint = error.hint().map(Message::plain);
+        let failure = Self::of_body(error.body());
+        match hint {
+            Some(hint) if failure.hint.is_none() => failure.with_hint(hint),
+            _ => failure,
+        }
+    }
+}
+
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let code = error.body().code;
         let message = match error {
             EngineError::Store(error) => return error.into(),
-            EngineError::Run { error, .. } => {
-                let text = match error.code {
-                    ErrorCode::DeadlineExceeded => texts::E_DEADLINE,
-                    ErrorCode::Aborted => texts::E_ABORTED,
-                    _ => texts::E_RUN,
-                };
-                text.with(&[("detail", &error.message)])
-            }
+            EngineError::Run { error, .. } => return Self::of_body(error),
             EngineError::SessionBusy { waited_ms } => texts::E_WAITED.with(&[("ms", &waited_ms)]),
             EngineError::HomeBusy { path, holder } => {
                 texts::E_HOME_BUSY.with(&[("path", &path.display()), ("holder", &holder)])

@@ -4,6 +4,7 @@ mod app;
 mod arguments;
 mod commands;
 mod failure;
+mod log;
 mod output;
 mod reach;
 mod store;

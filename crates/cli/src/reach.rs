@@ -1,43 +1,232 @@
 //! Where a command that changes something does its work: in the process that holds the home, or in its own.
+//!
+//! A command that finds the home free takes it, and listens for others as long as it holds it. One that finds it taken
+//! goes to the holder's control socket. A holder that is closing is waited for, until the command's patience ends.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
-use tidegate_engine::{Drain, Engine, Home, Options, Settings};
-use tidegate_protocol::TenantId;
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
+use tidegate_gateway::Server;
+use tidegate_policy::Principal;
+use tidegate_protocol::api::{Deleted, SendDecision};
+use tidegate_protocol::{OutboxId, RunId, SessionKey};
 use tidegate_runtime::SystemClock;
+use tidegate_storage::{AbortOutcome, Decided, OutboxState};
 
-use crate::app::{App, config_file, lock_home, now_ms};
+use crate::app::{App, config_file, now_ms};
 use crate::failure::Failure;
+use crate::output::complain;
 use crate::store::{Access, open};
+use crate::texts;
+
+/// How long a call that changes one thing may take.
+const CALL: Duration = Duration::from_secs(30);
+/// Somebody who waits longer than this for the home is told for whom.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Where the work is done.
+pub(crate) enum Reach {
+    /// In the process that holds the home.
+    Running(Client),
+    /// Here.
+    Own(Box<Held>),
+}
 
 /// The home, held by this command.
 pub(crate) struct Held {
     pub(crate) engine: Engine,
+    /// Where other commands join. Without it they wait for the lock.
+    control: Option<Server>,
+}
+
+/// What a person decides about a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Retry,
+    Drop,
+}
+
+/// Waits for the home: taken, or somebody who holds it and listens.
+pub(crate) struct Seeker<'a> {
+    app: &'a App,
+    home: &'a Home,
+    purpose: &'a str,
+    begin: Instant,
+    patience: Duration,
+    told: bool,
+    pause: Duration,
+}
+
+/// What was found.
+pub(crate) enum Found {
+    Free(HomeLock),
+    Held(Client),
+}
+
+impl<'a> Seeker<'a> {
+    pub(crate) fn new(app: &'a App, home: &'a Home, purpose: &'a str, patience: Duration) -> Self {
+        let pause = Duration::from_millis(1);
+        Self { app, home, purpose, begin: Instant::now(), patience, told: false, pause }
+    }
+
+    /// The home's lock, or its holder. May be asked again when a holder turned out to be closing.
+    pub(crate) async fn seek(&mut self) -> Result<Found, Failure> {
+        let client = Client::control(self.home.control_socket());
+        loop {
+            let busy = match self.home.lock(Duration::ZERO, self.purpose).await {
+                Ok(lock) => return Ok(Found::Free(lock)),
+                Err(busy @ EngineError::HomeBusy { .. }) => busy,
+                Err(error) => return Err(error.into()),
+            };
+            match client.status(MOMENT).await {
+                Ok(_) => return Ok(Found::Held(client)),
+                // Starting, closing, or held by something that cannot answer: the lock decides.
+                Err(_) => self.wait(busy).await?,
+            }
+        }
+    }
+
+    /// Pauses before the next try; `busy` is the error once the patience is over.
+    async fn wait(&mut self, busy: EngineError) -> Result<(), Failure> {
+        let waited = self.begin.elapsed();
+        if waited >= self.patience {
+            return Err(busy.into());
+        }
+        if let (EngineError::HomeBusy { holder, .. }, false) = (&busy, self.told || waited < MOMENT) {
+            self.told = true;
+            complain(&self.app.fill(texts::WAITING, &[("holder", holder)]));
+        }
+        tokio::time::sleep(self.pause.min(self.patience.saturating_sub(waited))).await;
+        self.pause = (self.pause * 2).min(Duration::from_millis(50));
+        Ok(())
+    }
+
+    pub(crate) fn left(&self) -> Duration {
+        self.patience.saturating_sub(self.begin.elapsed())
+    }
 }
 
 impl Held {
-    /// Takes the home and starts the engine in this process.
-    pub(crate) async fn take(
+    /// Starts the engine in this process, and lets others join.
+    pub(crate) async fn start(home: &Home, loaded: &Loaded, lock: HomeLock) -> Result<Self, Failure> {
+        config_file(home).activate(loaded, now_ms())?;
+        let store = open(home, &loaded.config, Access::Write).await?;
+        let settings = Settings::new(loaded);
+        let options = Options::passing(settings.scope(None)?.tenant, settings);
+        let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
+        // Without a socket the others wait for the lock: slower, and still right.
+        let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();
+        Ok(Self { engine, control })
+    }
+
+    /// Stops listening, brings everything accepted to its end, then lets the home go.
+    pub(crate) async fn let_go(self) {
+        if let Some(control) = &self.control {
+            control.stop_listening();
+        }
+        self.engine.close(Drain::Everything).await;
+        if let Some(control) = self.control {
+            control.drained().await;
+        }
+    }
+}
+
+impl Reach {
+    pub(crate) async fn find(
         app: &App,
         home: &Home,
         loaded: &Loaded,
         purpose: &str,
-        patience: Duration,
     ) -> Result<Self, Failure> {
-        let lock = lock_home(app, home, purpose, patience).await?;
-        config_file(home).activate(loaded, now_ms())?;
-        let store = open(home, &loaded.config, Access::Write).await?;
-        let settings = Settings::new(loaded);
-        let tenant: TenantId = settings.scope(None)?.tenant;
-        let options = Options::passing(tenant, settings);
-        let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
-        Ok(Self { engine })
+        match Seeker::new(app, home, purpose, app.home_patience()).seek().await? {
+            Found::Free(lock) => Ok(Self::Own(Box::new(Held::start(home, loaded, lock).await?))),
+            Found::Held(client) => Ok(Self::Running(client)),
+        }
     }
 
-    /// Lets the home go once everything accepted has its end.
-    pub(crate) async fn let_go(self) {
-        self.engine.close(Drain::Everything).await;
+    pub(crate) async fn decide(self, id: OutboxId, decision: Decision) -> Result<Decided, Failure> {
+        match self {
+            Self::Running(client) => {
+                let verb = match decision {
+                    Decision::Retry => "retry",
+                    Decision::Drop => "drop",
+                };
+                let decided = client.post(&format!("/api/v1/outbox/{id}/{verb}"), &Value::Null, CALL).await;
+                match decided {
+                    Ok(SendDecision::Done { parts }) => Ok(Decided::Done { parts }),
+                    Ok(SendDecision::Refused { state }) => Ok(Decided::Refused(OutboxState::parse(&state))),
+                    Err(ClientError::Server { status: 404, .. }) => Ok(Decided::NotFound),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Self::Own(held) => {
+                let owner = Principal::local_owner(held.engine.tenant().clone());
+                let decided = match decision {
+                    Decision::Retry => held.engine.retry_send(&owner, id).await,
+                    Decision::Drop => held.engine.drop_send(&owner, id).await,
+                };
+                held.let_go().await;
+                Ok(decided?)
+            }
+        }
+    }
+
+    pub(crate) async fn abort(self, run: RunId) -> Result<AbortOutcome, Failure> {
+        match self {
+            Self::Running(client) => {
+                match client.post::<Value>(&format!("/api/v1/runs/{run}/abort"), &Value::Null, CALL).await {
+                    Ok(_) => Ok(AbortOutcome::Aborted),
+                    Err(ClientError::Server { status: 404, .. }) => Ok(AbortOutcome::NotFound),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Self::Own(held) => {
+                let owner = Principal::local_owner(held.engine.tenant().clone());
+                let aborted = held.engine.abort(&owner, run).await;
+                held.let_go().await;
+                Ok(aborted?)
+            }
+        }
+    }
+
+    pub(crate) async fn delete_session(self, key: &SessionKey) -> Result<Vec<String>, Failure> {
+        match self {
+            Self::Running(client) => {
+                let path = format!("/api/v1/sessions/{}", encoded(&key.to_string()));
+                let deleted: Deleted = client.delete(&path, CALL).await?;
+                Ok(deleted.removed)
+            }
+            Self::Own(held) => {
+                let owner = Principal::local_owner(held.engine.tenant().clone());
+                let deleted = held.engine.delete_session(&owner, key).await;
+                held.let_go().await;
+                Ok(deleted?)
+            }
+        }
+    }
+}
+
+/// For one step of an address.
+fn encoded(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_key_is_one_step_of_an_address() {
+        assert_eq!(super::encoded("tenant:a/b %é"), "tenant%3Aa%2Fb%20%25%C3%A9");
     }
 }

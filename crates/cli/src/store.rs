@@ -17,14 +17,34 @@ pub(crate) enum Access {
     Read,
 }
 
+/// For a command that goes when it is done.
 pub(crate) async fn open(home: &Home, config: &Config, access: Access) -> Result<Arc<dyn Store>, Failure> {
+    open_for(home, config, access, false).await
+}
+
+/// For a process that stays.
+pub(crate) async fn open_to_stay(
+    home: &Home,
+    config: &Config,
+    access: Access,
+) -> Result<Arc<dyn Store>, Failure> {
+    open_for(home, config, access, true).await
+}
+
+async fn open_for(
+    home: &Home,
+    config: &Config,
+    access: Access,
+    stays: bool,
+) -> Result<Arc<dyn Store>, Failure> {
     match config.storage.backend {
         Backend::Sqlite => {
             let mode = match access {
                 Access::Write => tidegate_storage_sqlite::Mode::ReadWrite,
                 Access::Read => tidegate_storage_sqlite::Mode::ReadOnly,
             };
-            Ok(Arc::new(SqliteStore::open(&SqliteOptions::new(home.database(), mode))?))
+            let options = SqliteOptions { warm_wal: stays, ..SqliteOptions::new(home.database(), mode) };
+            Ok(Arc::new(SqliteStore::open(&options)?))
         }
         Backend::Postgres => {
             let postgres = &config.storage.postgres;

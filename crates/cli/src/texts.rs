@@ -70,6 +70,53 @@ texts! {
     INVALID_STATE: "Invalid value for --state: {value} (one of {known})", "--state 的值无效：{value}（可用：{known}）";
     INVALID_LIMIT: "Invalid value for --limit: {value} (a whole number from 1 to 10000)", "--limit 的值无效：{value}（1 到 10000 的整数）";
 
+    NO_PARTS: "Nothing goes out.", "没有待发内容。";
+    OUTBOX_TITLES: "part,state,lane,tries,changed,reason,text", "编号,状态,目标,次数,变更时间,原因,内容";
+    INVALID_CHANNEL: "Invalid value for --channel: {value}", "--channel 的值无效：{value}";
+    INVALID_PART: "{value} is not the id of a part; see `outbox list`", "{value} 不是发件编号；请看 `outbox list`";
+    PARTS_RETRIED: "{count} part(s) will be sent", "将发送 {count} 条";
+    PARTS_DROPPED: "{count} part(s) dropped", "已放弃 {count} 条";
+    PART_NOT_DECIDABLE: "part {id} is {state}: there is nothing to decide", "{id} 的状态为 {state}，无需处理";
+    NO_SUCH_PART: "there is no part {id}; see: {program} outbox list", "没有编号为 {id} 的发件；查看：{program} outbox list";
+    NO_AUDIT: "Nothing was recorded yet.", "还没有审计记录。";
+    AUDIT_TITLES: "time,actor,action,resource", "时间,操作者,操作,对象";
+    AUDIT_WHOLE: "whole: {rows} rows under {seals} seals, {unsealed} not sealed yet", "完整：{seals} 个封印共 {rows} 行，另有 {unsealed} 行尚未封印";
+    AUDIT_HEAD: "last seal: {number} {chain}", "最后的封印：{number} {chain}";
+    AUDIT_BROKEN: "the audit trail is not what was sealed: {count} break(s)", "审计记录与封印不符：{count} 处";
+    RUN_ABORTED: "run {id} ended", "已中止运行 {id}";
+    RUN_ENDED_BEFORE: "run {id} had ended already ({state})", "运行 {id} 早已结束（{state}）";
+
+    NO_CHANNELS: "No channels are configured. The simplest one is made of files: {program} config set channels.local.enabled true", "还没有配置通道。最简单的是文件通道：{program} config set channels.local.enabled true";
+    CHANNEL_TITLES: "channel,account,state,since,restarts,last in,last out,last error", "通道,账号,状态,开始时间,重启,最近收到,最近发出,最近错误";
+    CHANNELS_STOPPED: "The gateway does not run, so nothing is connected. Start it: {program} gateway run", "网关没有运行，因此没有连接。启动：{program} gateway run";
+    CHANNEL_LIST_TITLES: "channel,account,enabled,details", "通道,账号,启用,详情";
+    CHANNEL_NOT_YET: "channels.{channel} is configured, but this version has no connector for it", "已配置 channels.{channel}，但此版本还没有它的连接器";
+
+    GATEWAY_LISTENS: "Tidegate {version} listens on {url}", "Tidegate {version} 正在监听 {url}";
+    GATEWAY_HOME: "Home {home}, {channels}", "数据目录 {home}，{channels}";
+    GATEWAY_NO_CHANNELS: "no channels", "没有通道";
+    GATEWAY_STOP_HINT: "Ctrl-C stops it; runs under way get {seconds} s to end.", "Ctrl-C 停止；进行中的运行有 {seconds} 秒时间结束。";
+    GATEWAY_DRAINING: "Stopping: runs under way get {seconds} s (once more to stop at once) …", "正在停止：进行中的运行有 {seconds} 秒时间（再按一次立即停止）…";
+    GATEWAY_STOPPED: "Stopped. {count} run(s) go on at the next start.", "已停止。{count} 个运行将在下次启动时继续。";
+    GATEWAY_IS_RUNNING: "a gateway runs in this home already: {holder}", "此数据目录已有网关在运行：{holder}";
+    GATEWAY_IS_RUNNING_HINT: "Open its page with `{program} gateway link`, or stop it with `{program} gateway stop`", "用 `{program} gateway link` 打开页面，或用 `{program} gateway stop` 停止它";
+    GATEWAY_NOT_RUNNING: "no gateway runs in this home", "此数据目录没有网关在运行";
+    GATEWAY_NOT_RUNNING_HINT: "Start it: {program} gateway run", "启动：{program} gateway run";
+    GATEWAY_FAILED: "the gateway cannot go on: {cause}", "网关无法继续：{cause}";
+    GATEWAY_STOPPING: "asked process {pid} to stop; waiting for it …", "已要求进程 {pid} 停止，正在等待…";
+    GATEWAY_GONE: "the gateway has stopped", "网关已停止";
+    GATEWAY_STILL_THERE: "the gateway did not stop within {seconds} s", "网关没有在 {seconds} 秒内停止";
+    GATEWAY_ALREADY_STOPPED: "gateway service already stopped", "网关早已停止";
+    INVALID_PORT: "Invalid value for --port: {value} (0 to 65535)", "--port 的值无效：{value}（0 到 65535）";
+    UP_FIRST: "Welcome. A home was made at {home} with a configuration file to edit: {file}", "欢迎。已在 {home} 建立数据目录，配置文件为 {file}";
+    UP_OFFLINE: "No model is configured yet, so the built-in offline model answers; nothing leaves this machine.", "尚未配置模型，由内置的离线模型回答；数据不会离开本机。";
+    UP_LINK: "Open the page (this link works once, for 10 minutes):", "打开页面（此链接只能用一次，10 分钟内有效）：";
+    UP_RUNNING: "A gateway runs in this home already.", "此数据目录已有网关在运行。";
+    BOOT_RESUMED: "{count} run(s) were under way when the last process ended; they go on", "上次进程结束时有 {count} 个运行未完成，现在继续";
+    BOOT_UNDELIVERED: "{count} message part(s) were not delivered; see: {program} outbox list --state dead,unknown", "有 {count} 条消息未能送达；查看：{program} outbox list --state dead,unknown";
+    BOOT_PART: "  {state}  {lane}  {reason}", "  {state}  {lane}  {reason}";
+
+    STATUS_GATEWAY: "gateway", "网关";
     STATUS_VERSION: "version", "版本";
     STATUS_HOME: "home", "目录";
     STATUS_CONFIG: "config", "配置";

@@ -118,6 +118,12 @@ codes! {
     MethodNotAllowed = "METHOD_NOT_ALLOWED",
     /// Another program listens on the address.
     PortInUse = "PORT_IN_USE",
+    /// The audit trail is not what was sealed.
+    AuditBroken = "AUDIT_BROKEN",
+    /// A gateway runs in this home already.
+    GatewayRunning = "GATEWAY_RUNNING",
+    /// No gateway runs in this home.
+    GatewayStopped = "GATEWAY_STOPPED",
     /// A fault of the program itself.
     Internal = "INTERNAL",
 }

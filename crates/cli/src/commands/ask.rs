@@ -1,25 +1,30 @@
 //! `ask`: one question, one durable answer.
 
+mod joined;
+
 use std::io::Read as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_config::ProblemKind;
-use tidegate_engine::{Answer, Ask, Engine, Notice};
+use tidegate_engine::{Answer, Engine, Notice, Settings};
 use tidegate_policy::Principal;
-use tidegate_protocol::{ErrorCode, Id as _, RunEventBody, RunState, SessionKey};
-use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp};
+use tidegate_protocol::api::Ask;
+use tidegate_protocol::{
+    ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey,
+};
+use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp, new_id};
 use tidegate_storage::SessionChoice;
 
+use self::joined::Joined;
 use super::block_on;
-use crate::app::{App, config_file, home_of, lock_home, now_ms};
+use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, printable};
-use crate::store::{Access, open};
-use crate::{Outcome, settings, texts};
+use crate::reach::{Found, Held, Seeker};
+use crate::{Outcome, texts};
 
 /// Most bytes of input.
 const MOST_INPUT: usize = 1 << 20;
@@ -52,30 +57,51 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     block_on(async {
         let patience =
             request.timeout.map_or(app.home_patience(), |timeout| timeout.min(app.home_patience()));
-        let held = Held::take(app, &home, &loaded, "ask", patience).await?;
-        mention_interrupted(app, &held.engine);
-        let outcome = ask_here(app, &held.engine, &request, scope, spec, json).await;
-        tell_notices(app, &held.engine);
-        held.let_go().await;
-        let (answer, streamed) = outcome?;
+        let key = request_key()?;
+        let mut seeker = Seeker::new(app, &home, "ask", patience);
+        let (answer, streamed) = loop {
+            match seeker.seek().await? {
+                Found::Free(lock) => {
+                    let held = Held::start(&home, &loaded, lock).await?;
+                    mention_interrupted(app, &held.engine);
+                    let outcome = ask_here(&held.engine, &request, scope, spec, key, json).await;
+                    tell_notices(app, &held.engine);
+                    held.let_go().await;
+                    break outcome?;
+                }
+                Found::Held(client) => {
+                    let asked = request.for_holder(parsed, &key);
+                    match joined::ask(&client, &asked, &spec, seeker.left(), json).await {
+                        Err(Joined::Closing) => {}
+                        Err(Joined::Failed(failure)) => return Err(failure),
+                        Ok(answered) => break answered,
+                    }
+                }
+            }
+        };
         fault::pause("cli.ask.before_print").await;
         if json {
             print_json(&contract(&request.session, &answer))?;
         } else if !streamed {
-            // Another process may have run it for us.
             print_line(&printable(&answer.text))?;
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
+/// The same for every try of this question: a holder that died after it accepted must not be asked twice.
+fn request_key() -> Result<String, Failure> {
+    let id: RunId = new_id(&SystemClock).map_err(tidegate_engine::EngineError::from)?;
+    Ok(format!("ask-{id}"))
+}
+
 /// Asks the engine of this process. Answers also whether the text was shown already.
 async fn ask_here(
-    app: &App,
     engine: &Engine,
     request: &Request,
     scope: Scope,
     spec: RunSpec,
+    key: String,
     json: bool,
 ) -> Result<(Answer, bool), Failure> {
     let cancel = Shutdown::new();
@@ -86,7 +112,7 @@ async fn ask_here(
         ephemeral: false,
         text: request.text.clone(),
         client_key: None,
-        idempotency: None,
+        idempotency: Some(key),
         spec,
         reply: ReplyTarget::Caller,
     };
@@ -222,6 +248,20 @@ impl Request {
             timeout,
             profile: parsed.value("profile").map(str::to_owned),
         })
+    }
+
+    /// The question as the process that holds the home takes it.
+    fn for_holder(&self, parsed: &Parsed, key: &str) -> Ask {
+        Ask {
+            text: self.text.clone(),
+            session: self.session.clone(),
+            agent: parsed.value("agent").map(str::to_owned),
+            new_session: self.choice == SessionChoice::Fresh,
+            provider: parsed.value("provider").map(str::to_owned),
+            profile: self.profile.clone(),
+            timeout_ms: self.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            key: key.to_owned(),
+        }
     }
 
     fn check_profile(&self, model: &tidegate_protocol::ModelRef) -> Result<(), Failure> {

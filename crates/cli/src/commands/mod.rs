@@ -1,8 +1,13 @@
 //! The commands: which there are, how a command line finds its own, and help.
 
 mod ask;
+mod audit;
+mod channels;
 mod config;
+mod first_run;
+mod gateway;
 mod help;
+mod outbox;
 mod runs;
 mod sessions;
 mod status;

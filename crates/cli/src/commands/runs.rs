@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use tidegate_engine::Settings;
 use tidegate_protocol::{Entry, ErrorCode, Message, RunId, RunState, SessionKey};
 use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{OutboxRow, RunFilter, RunLookup, RunRow, ToolRunRow};
@@ -13,6 +14,7 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{print, print_json, print_line, printable, table};
+use crate::reach::Reach;
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
@@ -195,6 +197,29 @@ fn read(app: &App, parsed: &Parsed) -> Result<Story, Failure> {
         let parts = store.outbox_of(&tenant, run.id).await?;
         Ok(Story { run, entries, tools, parts })
     })
+}
+
+pub(super) fn abort(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let run = read(app, parsed)?.run;
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    if !run.state.is_terminal() {
+        block_on(async {
+            let reach = Reach::find(app, &home, &loaded, "runs abort").await?;
+            reach.abort(run.id).await
+        })?;
+    }
+    // Whoever was first decides how it ended.
+    let after = read(app, parsed)?.run;
+    if parsed.has("json") {
+        print_json(&json!({ "id": run.id, "state": after.state, "aborted": !run.state.is_terminal() }))?;
+    } else if run.state.is_terminal() {
+        let values: [(&str, &dyn std::fmt::Display); 2] = [("id", &name(&run)), ("state", &run.state.as_str())];
+        print_line(&app.fill(texts::RUN_ENDED_BEFORE, &values))?;
+    } else {
+        print_line(&app.fill(texts::RUN_ABORTED, &[("id", &name(&run))]))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn name(row: &RunRow) -> String {

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_engine::Engine;
-use tidegate_policy::Principal;
+use tidegate_engine::Settings;
 use tidegate_protocol::{Entry, ErrorCode, Message, Role, Scope, SessionKey};
-use tidegate_runtime::{SystemClock, iso_timestamp};
+use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{SessionFilter, SessionRow, Store};
 
 use super::block_on;
-use crate::app::{App, home_of, lock_home};
+use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable, table};
-use crate::store::{Access, open, open_existing};
+use crate::reach::Reach;
+use crate::store::open_existing;
 use crate::{Outcome, texts};
 
 /// Entries read at once.
@@ -130,11 +130,8 @@ pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> 
         return Ok(ExitCode::from(1));
     }
     let names = block_on(async {
-        let held = Held::take(app, &home, &loaded, "sessions delete", app.home_patience()).await?;
-        let owner = Principal::local_owner(scope.tenant.clone());
-        let deleted = held.engine.delete_session(&owner, &row.key).await;
-        held.let_go().await;
-        Ok(deleted?)
+        let reach = Reach::find(app, &home, &loaded, "sessions delete").await?;
+        reach.delete_session(&row.key).await
     })?;
     if parsed.has("json") {
         print_json(&json!({ "deleted": row.key.label(), "sessionIds": names }))?;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_config::Origin;
 use tidegate_config::schema::Backend;
+use tidegate_engine::Settings;
 use tidegate_runtime::catalogue::Text;
 
 use super::block_on;

@@ -2,7 +2,7 @@
 
 use tidegate_runtime::catalogue::Text;
 
-use super::{Entry, ask, config, runs, sessions, status};
+use super::{Entry, ask, audit, channels, config, gateway, outbox, runs, sessions, status};
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
 const fn flag(name: &'static str, takes: Takes, en: &'static str, zh: &'static str) -> Flag {
@@ -35,6 +35,13 @@ const AGENT: Flag = flag(
 );
 const LIMIT: Flag =
     flag("limit", Takes::Value("n"), "how many at most (default 50)", "最多显示多少（默认 50）");
+const CHANNEL: Flag = flag("channel", Takes::Value("name"), "only this channel", "只看该通道");
+const PORT: Flag = flag(
+    "port",
+    Takes::Value("n"),
+    "the port (default gateway.port, 18789); 0 takes a free one",
+    "端口（默认 gateway.port，即 18789）；0 表示任取空闲端口",
+);
 const BASE_HASH: Flag = flag(
     "base-hash",
     Takes::Value("hash"),
@@ -104,6 +111,31 @@ macro_rules! rows {
 rows! {
     ["ask"] "<input>" (0, usize::MAX) ASK_FLAGS, Input, ask::run,
         "ask an agent (also called agent); a terminal shows the answer, a pipe gets JSON", "向 agent 提问（也可写作 agent）；终端上显示回答，管道中输出 JSON";
+    ["up"] "" (0, 0) &[PORT], Option, gateway::up,
+        "set up what is missing, start the gateway and show the link to its page", "补全缺少的设置，启动网关并显示页面链接";
+    ["gateway" "run"] "" (0, 0) &[PORT], Option, gateway::run,
+        "run the gateway in this terminal", "在当前终端运行网关";
+    ["gateway" "status"] "" (0, 0) &[], Option, gateway::status,
+        "whether the gateway runs, and how it does", "显示网关是否运行及其状况";
+    ["gateway" "stop"] "" (0, 0) &[], Option, gateway::stop,
+        "stop the gateway in good order", "有序停止网关";
+    ["gateway" "link"] "" (0, 0) &[], Option, gateway::link,
+        "a new one-time link to the page", "生成新的一次性页面链接";
+    ["channels" "list"] "" (0, 0) &[], Option, channels::list,
+        "the channels that are configured", "列出已配置的通道";
+    ["channels" "status"] "" (0, 0) &[CHANNEL], Option, channels::status,
+        "how each channel does right now", "显示各通道的当前状况";
+    ["outbox" "list"] "" (0, 0)
+        &[CHANNEL, LIMIT, flag("state", Takes::Value("states"), "only parts in these states, comma-separated", "只列出这些状态，逗号分隔")], Option, outbox::list,
+        "what goes out to the channels, the newest first", "列出发往通道的内容，最新的在前";
+    ["outbox" "retry"] "<part>" (1, 1) &[], Option, outbox::retry,
+        "send a part that did not arrive (again)", "（再次）发送未送达的内容";
+    ["outbox" "drop"] "<part>" (1, 1) &[], Option, outbox::give_up,
+        "give a part up, with the rest of its message", "放弃该内容及其消息的其余部分";
+    ["audit" "list"] "" (0, 0) &[LIMIT], Option, audit::list,
+        "who did what, the newest first", "列出审计记录，最新的在前";
+    ["audit" "verify"] "" (0, 0) &[], Option, audit::verify,
+        "check that the record is whole", "检查审计记录是否完整";
     ["sessions" "list"] "" (0, 0)
         &[AGENT, LIMIT, flag("all", Takes::Nothing, "also conversations that were begun anew since", "包括已重新开始的旧会话")], Option, sessions::list,
         "conversations, the last used first", "列出会话，最近使用的在前";
@@ -124,6 +156,8 @@ rows! {
         "one run: input, answer or error, usage", "显示一次运行：输入、回答或错误、用量";
     ["runs" "replay"] "<run>" (1, 1) &[], Option, runs::replay,
         "the story of a run, step by step", "逐步重述一次运行";
+    ["runs" "abort"] "<run>" (1, 1) &[], Option, runs::abort,
+        "end a run that waits or is under way", "中止等待或进行中的运行";
     ["status"] "" (0, 0) &[], Option, status::run,
         "home, configuration, storage and counts", "显示目录、配置、存储与统计";
     ["config" "get"] "[path]" (0, 1)

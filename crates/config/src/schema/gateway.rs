@@ -11,11 +11,14 @@ pub struct Gateway {
     pub port: u16,
     /// Who can reach the port.
     pub bind: Bind,
+    /// Seconds that runs under way may take to end when the gateway stops; the rest goes on at the next start.
+    #[schemars(range(max = 3600))]
+    pub drain_seconds: u32,
 }
 
 impl Default for Gateway {
     fn default() -> Self {
-        Self { port: 18_789, bind: Bind::default() }
+        Self { port: 18_789, bind: Bind::default(), drain_seconds: 20 }
     }
 }
 

@@ -1,0 +1,385 @@
+//! `up` and `gateway`: the process that stays.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tidegate_channels::local::{self, Local};
+use tidegate_client::{Client, ClientError};
+use tidegate_config::schema::Bind;
+use tidegate_config::{Loaded, Origin};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, MAIN_LANE, Options, Retention, Settings};
+use tidegate_gateway::{Server, ServerOptions};
+use tidegate_protocol::api::LoginLink;
+use tidegate_protocol::{Connector, ErrorCode, RunState};
+use tidegate_runtime::{Shutdown, SystemClock, fault};
+
+use super::channels::without_connector;
+use super::{block_on, first_run};
+use crate::app::{App, config_file, home_of, now_ms};
+use crate::arguments::{Command, Parsed};
+use crate::failure::{Failure, Message, With as _};
+use crate::output::{complain, print, print_json, print_line, table};
+use crate::store::{Access, open_to_stay};
+use crate::{Outcome, log, texts};
+
+/// How long a live gateway may take for a small answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Undelivered parts that are named one by one at the start.
+const NAMED: usize = 10;
+
+pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    host(app, command, parsed, &home, false)
+}
+
+/// Sets up what is missing, then runs. Where a gateway runs already, only a new link is wanted.
+pub(super) fn up(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    let made = first_run::prepare(&home)?;
+    if made && !parsed.has("json") {
+        let file = home.config_file();
+        let values: [(&str, &dyn std::fmt::Display); 2] =
+            [("home", &home.root().display()), ("file", &file.display())];
+        print_line(&app.fill(texts::UP_FIRST, &values))?;
+    }
+    if let Ok(link) = block_on(fresh_link(&home)) {
+        if !parsed.has("json") {
+            print_line(app.say(texts::UP_RUNNING))?;
+        }
+        return show_link(app, parsed, &link);
+    }
+    host(app, command, parsed, &home, true)
+}
+
+/// Runs the gateway until a signal, a request or a failure ends it.
+fn host(app: &App, command: &'static Command, parsed: &Parsed, home: &Home, link: bool) -> Outcome {
+    let loaded = app.config(home)?;
+    let port = port(command, parsed, &loaded)?;
+    log::start(loaded.config.logging.level, &home.logs());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let lock = hold(home).await?;
+        let gateway = Gateway::start(app, home, &loaded, lock, port).await?;
+        gateway.report(app, parsed, link).await?;
+        gateway.serve(app, parsed).await
+    });
+    // A wedged reader must not keep the program from ending.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+fn port(command: &'static Command, parsed: &Parsed, loaded: &Loaded) -> Result<u16, Failure> {
+    let Some(text) = parsed.value("port") else { return Ok(loaded.config.gateway.port) };
+    text.parse().map_err(|_| {
+        let message = texts::INVALID_PORT.with(&[("value", &text)]);
+        Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
+    })
+}
+
+/// Takes the home. A command that is on its way out is waited for, a gateway is not.
+async fn hold(home: &Home) -> Result<HomeLock, Failure> {
+    let begin = Instant::now();
+    loop {
+        let holder = match home.lock(Duration::from_millis(100), "gateway").await {
+            Ok(lock) => return Ok(lock),
+            Err(EngineError::HomeBusy { holder, .. }) => holder,
+            Err(error) => return Err(error.into()),
+        };
+        if holder.contains("(gateway)") || begin.elapsed() > Duration::from_secs(10) {
+            let message = texts::GATEWAY_IS_RUNNING.with(&[("holder", &holder)]);
+            return Err(Failure::new(ErrorCode::GatewayRunning, message)
+                .with_hint(texts::GATEWAY_IS_RUNNING_HINT.with(&[("program", &"{program}")])));
+        }
+    }
+}
+
+struct Gateway {
+    engine: Engine,
+    port: Server,
+    control: Server,
+    /// Asked for through the control socket.
+    stop: Shutdown,
+    drain: Duration,
+}
+
+impl Gateway {
+    async fn start(
+        app: &App,
+        home: &Home,
+        loaded: &Loaded,
+        lock: HomeLock,
+        port: u16,
+    ) -> Result<Self, Failure> {
+        config_file(home).activate(loaded, now_ms())?;
+        for channel in without_connector(&loaded.config) {
+            complain(&app.fill(texts::CHANNEL_NOT_YET, &[("channel", &channel)]));
+        }
+        let store = open_to_stay(home, &loaded.config, Access::Write).await?;
+        let settings = Settings::new(loaded);
+        let scope = settings.scope(None)?;
+        let options = Options {
+            tenant: scope.tenant.clone(),
+            settings,
+            connectors: connectors(loaded, home, &scope),
+            main_lane: MAIN_LANE,
+            stays: true,
+            retention: Retention::default(),
+        };
+        let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
+        let stop = Shutdown::new();
+        let ip = match loaded.config.gateway.bind {
+            Bind::Loopback => [127, 0, 0, 1],
+            Bind::Lan => [0, 0, 0, 0],
+        };
+        let options = ServerOptions {
+            address: (ip, port).into(),
+            token: home.local_token(),
+            stop: stop.clone(),
+        };
+        let (port, control) = tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
+        let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
+        fault::pause("cli.gateway.listening").await;
+        Ok(Self { engine, port, control, stop, drain })
+    }
+
+    /// Says where it is, and what the owner should know.
+    async fn report(&self, app: &App, parsed: &Parsed, link: bool) -> Result<(), Failure> {
+        let url = self.port.url();
+        let link = if link { Some(self.port.login_link()?) } else { None };
+        if parsed.has("json") {
+            // One line: whoever started it reads exactly that.
+            print_line(&json!({ "url": url, "link": link, "pid": std::process::id() }).to_string())?;
+        } else {
+            let channels = self.engine.channels();
+            let names: Vec<String> =
+                channels.iter().map(|channel| format!("{}:{}", channel.channel, channel.account)).collect();
+            let names =
+                if names.is_empty() { app.say(texts::GATEWAY_NO_CHANNELS).to_owned() } else { names.join(", ") };
+            let version = env!("CARGO_PKG_VERSION");
+            print_line(&app.fill(texts::GATEWAY_LISTENS, &[("version", &version), ("url", &url)]))?;
+            let home = self.engine.home().root().display().to_string();
+            print_line(&app.fill(texts::GATEWAY_HOME, &[("home", &home), ("channels", &names)]))?;
+            if self.engine.settings().is_offline() {
+                print_line(app.say(texts::UP_OFFLINE))?;
+            }
+            if let Some(link) = link {
+                print_line("")?;
+                print_line(app.say(texts::UP_LINK))?;
+                print_line(&format!("  {}", app.output.bold(&link)))?;
+                print_line("")?;
+            }
+            print_line(&app.fill(texts::GATEWAY_STOP_HINT, &[("seconds", &self.drain.as_secs())]))?;
+        }
+        self.boot_report(app).await
+    }
+
+    /// What was left behind, and what could not be delivered while nobody was here to tell.
+    async fn boot_report(&self, app: &App) -> Result<(), Failure> {
+        let runs = &self.engine.recovered().runs;
+        let count = |state: &RunState| runs.iter().filter(|run| run.state == *state).count();
+        let (resumed, interrupted) = (count(&RunState::Queued), count(&RunState::Interrupted));
+        if resumed > 0 {
+            complain(&app.fill(texts::BOOT_RESUMED, &[("count", &resumed)]));
+        }
+        if interrupted > 0 {
+            let values: [(&str, &dyn std::fmt::Display); 2] =
+                [("count", &interrupted), ("program", &app.program)];
+            complain(&app.fill(texts::INTERRUPTED_RUNS, &values));
+        }
+        let rows = self.engine.undelivered(1000).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        complain(&app.fill(texts::BOOT_UNDELIVERED, &[("count", &rows.len()), ("program", &app.program)]));
+        for row in rows.iter().take(NAMED) {
+            let reason = row.reason.as_deref().unwrap_or_default();
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("state", &row.state.as_str()), ("lane", &row.lane), ("reason", &reason)];
+            complain(&crate::output::printable(&app.fill(texts::BOOT_PART, &values)));
+        }
+        Ok(self.engine.told(&rows).await?)
+    }
+
+    async fn serve(self, app: &App, parsed: &Parsed) -> Outcome {
+        let signals = Shutdown::new();
+        let failed = tokio::select! {
+            code = signals.on_signal() => code.map(|_| None)?,
+            () = self.stop.requested() => None,
+            error = self.engine.failed() => Some(error),
+        };
+        let quiet = parsed.has("json");
+        if failed.is_none() && !quiet {
+            complain(&app.fill(texts::GATEWAY_DRAINING, &[("seconds", &self.drain.as_secs())]));
+        }
+        let again = Shutdown::new();
+        let drained = tokio::select! {
+            drained = self.drain(failed.is_some()) => drained,
+            code = again.on_signal() => {
+                // Whatever is under way is settled by the next start, like after a crash.
+                return Ok(ExitCode::from(code.ok().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+            }
+        };
+        match failed {
+            Some(error) => {
+                let message = texts::GATEWAY_FAILED.with(&[("cause", &error)]);
+                Err(Failure::new(error.code(), message))
+            }
+            None => {
+                if !quiet {
+                    complain(&app.fill(texts::GATEWAY_STOPPED, &[("count", &drained)]));
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    /// Ends in good order. The port stays open until runs have ended: it says that nothing new is taken.
+    async fn drain(&self, failed: bool) -> usize {
+        let budget = if failed { Duration::ZERO } else { self.drain };
+        let drained = self.engine.close(Drain::Within(budget)).await;
+        for server in [&self.port, &self.control] {
+            server.stop_listening();
+        }
+        for server in [&self.port, &self.control] {
+            let _ = tokio::time::timeout(Duration::from_secs(2), server.drained()).await;
+        }
+        drained.given_back
+    }
+}
+
+fn connectors(loaded: &Loaded, home: &Home, scope: &tidegate_protocol::Scope) -> Vec<Arc<dyn Connector>> {
+    let Some(section) = &loaded.config.channels.local else { return Vec::new() };
+    local::from_config(section, &home.channels())
+        .into_iter()
+        .map(|settings| -> Arc<dyn Connector> {
+            let (tenant, workspace) = (scope.tenant.clone(), scope.workspace.clone());
+            Arc::new(Local::new(settings, Arc::new(SystemClock), tenant, workspace))
+        })
+        .collect()
+}
+
+async fn fresh_link(home: &Home) -> Result<String, Failure> {
+    let client = Client::control(home.control_socket());
+    let link: LoginLink = client.post("/api/v1/login-links", &Value::Null, ANSWER).await.map_err(not_running)?;
+    Ok(link.link)
+}
+
+fn not_running(error: ClientError) -> Failure {
+    match error {
+        ClientError::Nobody { .. } | ClientError::Closing { .. } => {
+            Failure::new(ErrorCode::GatewayStopped, texts::GATEWAY_NOT_RUNNING.with(&[]))
+                .with_hint(texts::GATEWAY_NOT_RUNNING_HINT.with(&[("program", &"{program}")]))
+        }
+        error => error.into(),
+    }
+}
+
+fn show_link(app: &App, parsed: &Parsed, link: &str) -> Outcome {
+    if parsed.has("json") {
+        print_line(&json!({ "link": link }).to_string())?;
+    } else {
+        print_line(app.say(texts::UP_LINK))?;
+        print_line(&format!("  {}", app.output.bold(link)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn link(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    app.config(&home)?;
+    let link = block_on(fresh_link(&home))?;
+    show_link(app, parsed, &link)
+}
+
+/// What the gateway of this home says about itself; `None` when none runs.
+pub(super) async fn live_status(home: &Home) -> Result<Option<Value>, Failure> {
+    match Client::control(home.control_socket()).status(ANSWER).await {
+        // A command that holds the home for a moment is no gateway.
+        Ok(status) if status["address"].is_null() => Ok(None),
+        Ok(status) => Ok(Some(status)),
+        Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let live = block_on(live_status(&home))?;
+    if parsed.has("json") || !app.output.terminal {
+        let mut value = live.clone().unwrap_or_else(|| json!({ "pid": null }));
+        value["running"] = json!(live.is_some());
+        value["status"] = json!(if live.is_some() { "running" } else { "stopped" });
+        print_json(&value)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(live) = live else {
+        print_line(&format!(
+            "{}. {}",
+            app.say(texts::GATEWAY_NOT_RUNNING),
+            app.fill(texts::GATEWAY_NOT_RUNNING_HINT, &[("program", &app.program)])
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let text = |key: &str| match &live[key] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut rows = vec![
+        vec![app.output.dim(app.say(texts::STATUS_GATEWAY)), text("address")],
+        vec![app.output.dim(app.say(texts::STATUS_VERSION)), text("version")],
+        vec![app.output.dim("pid"), text("pid")],
+    ];
+    if let Origin::LastGood { revision, .. } = &loaded.origin {
+        rows.push(vec![app.output.dim(app.say(texts::STATUS_CONFIG)), format!("revision {revision}")]);
+    }
+    for problem in live["problems"].as_array().into_iter().flatten() {
+        rows.push(vec!["!".to_owned(), problem.as_str().unwrap_or_default().to_owned()]);
+    }
+    print(&table(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let patience = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds) + 10);
+    block_on(async {
+        let Some(live) = live_status(&home).await? else {
+            if parsed.has("json") {
+                print_json(&json!({ "stopped": false, "running": false }))?;
+            } else {
+                print_line(app.say(texts::GATEWAY_ALREADY_STOPPED))?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
+        let client = Client::control(home.control_socket());
+        client.post::<Value>("/api/v1/stop", &Value::Null, ANSWER).await.map_err(not_running)?;
+        if !parsed.has("json") {
+            complain(&app.fill(texts::GATEWAY_STOPPING, &[("pid", &live["pid"])]));
+        }
+        let begin = Instant::now();
+        while home.holder().is_some_and(|holder| holder.contains("(gateway)")) {
+            if begin.elapsed() > patience {
+                let message = texts::GATEWAY_STILL_THERE.with(&[("seconds", &patience.as_secs())]);
+                return Err(Failure::new(ErrorCode::GatewayRunning, message));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if parsed.has("json") {
+            print_json(&json!({ "stopped": true, "running": false, "pid": live["pid"] }))?;
+        } else {
+            print_line(app.say(texts::GATEWAY_GONE))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+impl From<tidegate_gateway::ServeError> for Failure {
+    fn from(error: tidegate_gateway::ServeError) -> Self {
+        let body = error.body();
+        Self::new(body.code, Message::plain(body.message))
+    }
+}
