@@ -7,12 +7,11 @@ use super::view::View;
 use crate::problem::{Problem, ProblemKind};
 
 /// Keys without effect; `*` stands for one key or list element.
-const NOT_YET_USED: [&str; 17] = [
+const NOT_YET_USED: [&str; 15] = [
     "agents.defaults.compaction",
     "agents.defaults.contextPruning",
     "agents.defaults.memorySearch",
     "agents.list.*.name",
-    "agents.list.*.default",
     "agents.list.*.workspace",
     "session.*",
     "channels.defaults",
@@ -71,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 11] = [
+    const USED: [&str; 14] = [
         "$schema",
         "meta",
         "env",
@@ -79,6 +78,7 @@ mod tests {
         "agents.defaults.timeoutSeconds",
         "agents.list.*.id",
         "agents.list.*.model",
+        "agents.list.*.default",
         "models.providers",
         "channels.local",
         "storage",
