@@ -7,8 +7,8 @@ use tidegate_storage::{AbortOutcome, Principal, StoreError};
 
 use crate::audit::{Audit, record};
 use crate::error::TxResult;
-use crate::instance::interrupt_tools;
 use crate::rows::{column, to_json};
+use crate::settle::interrupt_tools;
 use crate::text::restore;
 
 pub(crate) async fn abort(
@@ -73,8 +73,9 @@ pub(crate) async fn abort(
     Ok(AbortOutcome::Aborted)
 }
 
-/// What belongs to a session key, and goes before the key's own row does.
-const BELONGINGS: [&str; 7] = [
+/// What belongs to a session key, and goes before the key's own row does. Its first is a search by run; whoever knows
+/// the keys leaves it out.
+pub(crate) const BELONGINGS: [&str; 7] = [
     "DELETE FROM idempotency WHERE tenant_id = $1 AND run_id IN
        (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM outbox WHERE tenant_id = $1 AND run_id IN

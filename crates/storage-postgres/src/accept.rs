@@ -13,16 +13,14 @@ use crate::text::store;
 pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> TxResult<Accepted> {
     let tenant = accept.key.scope.tenant.as_str();
     let run = accept.run.id;
-    if let Some(owner) = &accept.claim_for {
-        check_current(transaction, owner).await?;
-    }
+    check_current(transaction, &accept.owner).await?;
     if let Some(idempotency) = &accept.idempotency
         && let Some(earlier) = remember(transaction, tenant, idempotency, run, accept.now).await?
     {
         return Ok(Accepted { run: earlier, admission: Admission::Replayed });
     }
     let key = accept.key.to_string();
-    let place = take_place(transaction, tenant, &key, accept.now).await?;
+    let place = take_place(transaction, accept, &key).await?;
     // A statement of its own: only now, with the session's row locked, are all runs before this one visible.
     let waiting: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'",
@@ -32,22 +30,20 @@ pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> T
     .fetch_one(&mut *transaction)
     .await?;
     let ahead = u32::try_from(waiting).unwrap_or(u32::MAX).saturating_add(u32::from(place.busy));
-    let claimant = accept.claim_for.filter(|_| ahead == 0);
     insert_run(transaction, accept, &key, place.queue).await?;
     if let Some((id, inbound)) = &accept.inbound {
         insert_inbox(transaction, accept, *id, inbound).await?;
     }
-    let admission = match claimant {
-        Some(owner) => {
-            let candidate = Candidate {
-                run,
-                attempt: 0,
-                fresh: accept.session == SessionChoice::Fresh,
-                new_session: accept.new_session.clone(),
-            };
-            Admission::Claimed(grant(transaction, &accept.key, &owner, candidate, accept.now).await?)
-        }
-        None => Admission::Queued { ahead },
+    let admission = if accept.claim && ahead == 0 {
+        let candidate = Candidate {
+            run,
+            attempt: 0,
+            fresh: accept.session == SessionChoice::Fresh,
+            new_session: accept.new_session.clone(),
+        };
+        Admission::Claimed(grant(transaction, &accept.key, &accept.owner, candidate, accept.now).await?)
+    } else {
+        Admission::Queued { ahead }
     };
     Ok(Accepted { run, admission })
 }
@@ -98,17 +94,19 @@ struct Turn {
     busy: bool,
 }
 
-/// Makes the session's row if need be, locks it and takes the next place in its queue.
-async fn take_place(transaction: &mut PgConnection, tenant: &str, key: &str, now: i64) -> TxResult<Turn> {
+/// Makes the session's row if need be, locks it and takes the next place in its queue. The request that makes the row
+/// decides whether the session may be forgotten.
+async fn take_place(transaction: &mut PgConnection, accept: &Accept, key: &str) -> TxResult<Turn> {
     let row = sqlx::query(
-        "INSERT INTO session_keys AS k (tenant_id, session_key, fence, next_queue, updated_at)
-         VALUES ($1, $2, 0, 2, $3)
+        "INSERT INTO session_keys AS k (tenant_id, session_key, fence, next_queue, updated_at, ephemeral_since)
+         VALUES ($1, $2, 0, 2, $3, CASE WHEN $4 THEN $3 END)
          ON CONFLICT (tenant_id, session_key) DO UPDATE SET next_queue = k.next_queue + 1, updated_at = $3
          RETURNING k.next_queue - 1 AS queue, k.active_run IS NOT NULL AS busy",
     )
-    .bind(tenant)
+    .bind(accept.key.scope.tenant.as_str())
     .bind(key)
-    .bind(now)
+    .bind(accept.now)
+    .bind(accept.ephemeral)
     .fetch_one(transaction)
     .await?;
     Ok(Turn { queue: row.try_get("queue")?, busy: row.try_get("busy")? })
@@ -119,8 +117,9 @@ async fn insert_run(transaction: &mut PgConnection, accept: &Accept, key: &str, 
     let run = &accept.run;
     sqlx::query(
         "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh,
-           state, queue, attempt, actor, spec_json, input_json, reply_json, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, 0, $9, $10, $11, $12, $13)",
+           state, queue, attempt, actor, spec_json, input_json, reply_json, created_at,
+           owner_instance, owner_incarnation, idempotency_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, 0, $9, $10, $11, $12, $13, $14, $15, $16)",
     )
     .bind(accept.key.scope.tenant.as_str())
     .bind(run.id.to_string())
@@ -135,6 +134,9 @@ async fn insert_run(transaction: &mut PgConnection, accept: &Accept, key: &str, 
     .bind(to_json(&run.input)?)
     .bind(to_json(&run.reply)?)
     .bind(accept.now)
+    .bind(accept.owner.instance.to_string())
+    .bind(accept.owner.incarnation)
+    .bind(accept.idempotency.as_ref().map(|idempotency| idempotency.key.as_str()))
     .execute(transaction)
     .await?;
     Ok(())

@@ -105,7 +105,8 @@ impl Lines {
 }
 
 /// Moves the log's head on by `count`, or begins the log. Answers the new head and the entry that was last before.
-/// A short name that another log has by now is left out: the log is found by its id.
+/// A short name that another log has by now is left out: the log is found by its id. A log that may be forgotten has no
+/// transcript, so it counts as mirrored for ever.
 async fn move_head(
     transaction: &mut PgConnection,
     lease: &Lease,
@@ -123,11 +124,14 @@ async fn move_head(
         "WITH before AS (SELECT head_entry FROM sessions WHERE tenant_id = $1 AND id = $2),
          moved AS (
            INSERT INTO sessions (tenant_id, id, workspace_id, agent_id, session_key, alias, channel, peer_key,
-             thread_key, state, head_seq, head_entry, created_at, updated_at)
+             thread_key, state, head_seq, head_entry, created_at, updated_at, mirrored_seq)
            VALUES ($1, $2, $3, $4, $5,
              CASE WHEN NOT EXISTS
                (SELECT 1 FROM sessions WHERE tenant_id = $1 AND alias = $6 AND id <> $2) THEN $6 END,
-             $7, $8, $9, 'open', $10, $11, $12, $12)
+             $7, $8, $9, 'open', $10, $11, $12, $12,
+             CASE WHEN EXISTS (SELECT 1 FROM session_keys
+               WHERE tenant_id = $1 AND session_key = $5 AND ephemeral_since IS NOT NULL)
+               THEN 9223372036854775807 ELSE 0 END)
            ON CONFLICT (tenant_id, id) DO UPDATE SET
              head_seq = sessions.head_seq + excluded.head_seq, head_entry = excluded.head_entry,
              updated_at = excluded.updated_at

@@ -1,13 +1,15 @@
-//! Claiming a session's next run.
+//! Claiming a session's next run, and finding the sessions that have one.
 
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
-use tidegate_protocol::{RunId, SessionId, SessionKey};
-use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError};
+use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
+use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError, after_crash};
 
 use crate::error::TxResult;
-use crate::instance::{check_current, settle_session};
-use crate::rows::{column, parsed, parsed_or_none, text_or_none, unsigned};
+use crate::instance::{check_current, is_void, owner_of};
+use crate::open::PostgresStore;
+use crate::rows::{collect, column, parsed, parsed_or_none, text_or_none, unsigned};
+use crate::settle::{interrupt, reply_of, settle_session};
 use crate::text::restore;
 
 /// A run that may be granted.
@@ -29,23 +31,83 @@ pub(crate) async fn claim(
     check_current(transaction, owner).await?;
     let Some(holder) = lock(transaction, key).await? else { return Ok(Claim::Nothing) };
     if let Some((run, holder)) = holder {
-        if !is_void(transaction, &holder, owner, ttl_ms).await? {
+        if !is_void(transaction, holder.as_ref(), owner, ttl_ms).await? {
             return Ok(Claim::Busy { run });
         }
         settle_session(transaction, key, run, now).await?;
     }
-    let next = sqlx::query(
-        "SELECT id, attempt, fresh, new_session_id, new_session_alias FROM runs
-         WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued' ORDER BY queue LIMIT 1",
+    while let Some(next) = next_queued(transaction, key).await? {
+        let end = after_crash(next.reply.as_ref()).filter(|_| next.owner != Some(*owner));
+        let Some((state, error)) = end else {
+            return Ok(Claim::Granted(grant(transaction, key, owner, next.candidate, now).await?));
+        };
+        let run = next.candidate.run;
+        if !is_void(transaction, next.owner.as_ref(), owner, ttl_ms).await? {
+            return Ok(Claim::Busy { run });
+        }
+        interrupt(transaction, key, run, &state, &error, now).await?;
+    }
+    Ok(Claim::Nothing)
+}
+
+/// The oldest run that waits in the session.
+struct Queued {
+    candidate: Candidate,
+    reply: Option<ReplyTarget>,
+    owner: Option<Owner>,
+}
+
+async fn next_queued(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Queued>> {
+    let row = sqlx::query(
+        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance,
+           owner_incarnation
+         FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued' ORDER BY queue LIMIT 1",
     )
     .bind(key.scope.tenant.as_str())
     .bind(key.to_string())
-    .fetch_optional(&mut *transaction)
+    .fetch_optional(transaction)
     .await?;
-    match next {
-        Some(row) => Ok(Claim::Granted(grant(transaction, key, owner, candidate(&row)?, now).await?)),
-        None => Ok(Claim::Nothing),
-    }
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Queued { candidate: candidate(&row)?, reply: reply_of(&row)?, owner: owner_of(&row)? }))
+}
+
+/// Sessions that [`claim`] would do something in. A waiting caller's run is left to its own process while that lives.
+pub(crate) async fn waiting(
+    store: &PostgresStore,
+    tenant: &TenantId,
+    owner: &Owner,
+    ttl_ms: i64,
+    limit: u32,
+) -> Result<Vec<SessionKey>> {
+    let rows = store.rows(tenant, || {
+        sqlx::query(
+            "WITH live AS (
+               SELECT id, incarnation FROM instances
+               WHERE heartbeat_at >= database_now() - $4 OR (id = $2 AND incarnation = $3)),
+             head AS (
+               SELECT DISTINCT ON (session_key) session_key, id, created_at, reply_json, owner_instance, owner_incarnation
+               FROM runs WHERE tenant_id = $1 AND state = 'queued' ORDER BY session_key, queue)
+             SELECT h.session_key, h.created_at, h.id FROM head h
+             JOIN session_keys k ON k.tenant_id = $1 AND k.session_key = h.session_key AND k.active_run IS NULL
+             WHERE (h.owner_instance = $2 AND h.owner_incarnation = $3)
+               OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
+               OR NOT EXISTS (SELECT 1 FROM live WHERE live.id = h.owner_instance
+                 AND live.incarnation <= h.owner_incarnation)
+             UNION ALL
+             SELECT k.session_key, r.created_at, r.id FROM session_keys k
+             JOIN runs r ON r.tenant_id = $1 AND r.id = k.active_run
+             WHERE k.tenant_id = $1 AND k.active_run IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM live WHERE live.id = k.owner_instance
+                 AND live.incarnation <= k.owner_incarnation)
+             ORDER BY 2, 3 LIMIT $5",
+        )
+        .bind(tenant.as_str())
+        .bind(owner.instance.to_string())
+        .bind(owner.incarnation)
+        .bind(ttl_ms)
+        .bind(i64::from(limit))
+    });
+    collect(&rows.await?, |row| parsed(row, "session_key"))
 }
 
 fn candidate(row: &PgRow) -> Result<Candidate> {
@@ -60,8 +122,11 @@ fn candidate(row: &PgRow) -> Result<Candidate> {
     })
 }
 
+/// A session under way: its run, and who holds it.
+type Held = (RunId, Option<Owner>);
+
 /// Locks the session's row and says who holds it. `None` when there is no such session.
-async fn lock(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Option<(RunId, Owner)>>> {
+async fn lock(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Option<Held>>> {
     let row = sqlx::query(
         "SELECT active_run, owner_instance, owner_incarnation FROM session_keys
          WHERE tenant_id = $1 AND session_key = $2 FOR UPDATE",
@@ -72,31 +137,7 @@ async fn lock(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Opti
     .await?;
     let Some(row) = row else { return Ok(None) };
     let Some(run) = parsed_or_none::<RunId>(&row, "active_run")? else { return Ok(Some(None)) };
-    let holder =
-        Owner { instance: parsed(&row, "owner_instance")?, incarnation: column(&row, "owner_incarnation")? };
-    Ok(Some(Some((run, holder))))
-}
-
-/// Whether the holder can no longer be at work: an earlier incarnation, or silent for too long by the database's clock.
-async fn is_void(
-    transaction: &mut PgConnection,
-    holder: &Owner,
-    claimant: &Owner,
-    ttl_ms: i64,
-) -> TxResult<bool> {
-    if holder == claimant {
-        return Ok(false);
-    }
-    // An instance that is not listed cannot say that it lives.
-    let void = sqlx::query_scalar(
-        "SELECT incarnation > $2 OR heartbeat_at < database_now() - $3 FROM instances WHERE id = $1",
-    )
-    .bind(holder.instance.to_string())
-    .bind(holder.incarnation)
-    .bind(ttl_ms)
-    .fetch_optional(transaction)
-    .await?;
-    Ok(void.unwrap_or(true))
+    Ok(Some(Some((run, owner_of(&row)?))))
 }
 
 /// Gives an idle session's run to the owner: the fence goes up, and the run learns its log. An owner with a newer

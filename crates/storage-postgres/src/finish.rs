@@ -10,6 +10,7 @@ use tidegate_storage::{Ending, Finish, Finished, Lease, NewPart};
 use crate::append::{append, hold};
 use crate::audit::{Audit, record};
 use crate::error::TxResult;
+use crate::outbox::lock_lane;
 use crate::rows::{signed, to_json};
 use crate::text::store;
 
@@ -138,19 +139,14 @@ async fn put_parts(
     let tenant = lease.tenant().as_str();
     // In one order for everybody: two replies that share two lanes cannot wait for each other.
     for lane in parts.iter().map(|part| store(&part.lane)).collect::<BTreeSet<_>>() {
-        sqlx::query(
-            "SELECT pg_advisory_xact_lock(hashtextextended(format('%s %s %s', current_schema(), $1, $2), 0))",
-        )
-        .bind(tenant)
-        .bind(lane)
-        .execute(&mut *transaction)
-        .await?;
+        lock_lane(transaction, tenant, &lane).await?;
     }
     sqlx::query(
-        "INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, state, attempt, retry_at, created_at,
-           updated_at)
-         SELECT $1, part.id, $2, part.place, part.lane, part.body, 'pending', 0, 0, $3, $3
-         FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS part (id, lane, body, place)
+        "INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, channel, account_id, state, attempt, retry_at,
+           created_at, updated_at)
+         SELECT $1, part.id, $2, part.place, part.lane, part.body, part.channel, part.account_id, 'pending', 0, 0, $3, $3
+         FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[]) WITH ORDINALITY
+           AS part (id, lane, body, channel, account_id, place)
          ORDER BY part.place",
     )
     .bind(tenant)
@@ -159,6 +155,8 @@ async fn put_parts(
     .bind(parts.iter().map(|part| part.id.to_string()).collect::<Vec<_>>())
     .bind(parts.iter().map(|part| store(&part.lane).into_owned()).collect::<Vec<_>>())
     .bind(parts.iter().map(|part| store(&part.body).into_owned()).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| part.channel.as_str()).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| store(&part.account_id).into_owned()).collect::<Vec<_>>())
     .execute(transaction)
     .await?;
     Ok(())

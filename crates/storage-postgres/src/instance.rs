@@ -1,19 +1,18 @@
-//! Incarnations, heartbeats, and settling what a dead process held.
+//! Incarnations, heartbeats, and finding what a dead process held.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use serde_json::json;
 use sqlx::PgConnection;
-use tidegate_protocol::{InstanceId, OutboxId, ReplyTarget, RunId, RunState, SessionKey, TenantId};
+use sqlx::postgres::PgRow;
+use tidegate_protocol::{InstanceId, SessionKey, TenantId};
 use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
 
-use crate::audit::{Audit, record};
 use crate::error::TxResult;
 use crate::open::PostgresStore;
-use crate::outbox::drop_rest;
-use crate::rows::{collect, column, parsed, text, to_json, unsigned};
-use crate::transaction::{Open, verb};
+use crate::rows::{column, parsed, parsed_or_none};
+use crate::settle::{interrupt, reply_of, settle_session};
+use crate::transaction::{Open, lock_instance, verb};
 
 #[async_trait]
 impl Instances for PostgresStore {
@@ -44,7 +43,6 @@ impl Instances for PostgresStore {
                 })
                 .await?;
             recovered.runs.extend(settled.runs);
-            recovered.unknown_sends.extend(settled.unknown_sends);
         }
         Ok(recovered)
     }
@@ -63,6 +61,7 @@ pub(crate) async fn check_current(transaction: &mut PgConnection, owner: &Owner)
 
 /// The database's clock counts, not the caller's: instances on other machines compare it with theirs.
 async fn enlist(transaction: &mut PgConnection, instance: InstanceId) -> TxResult<Owner> {
+    lock_instance(transaction, instance).await?;
     let incarnation = sqlx::query_scalar(
         "INSERT INTO instances AS i (id, incarnation, heartbeat_at) VALUES ($1, 1, database_now())
          ON CONFLICT (id) DO UPDATE SET incarnation = i.incarnation + 1, heartbeat_at = database_now()
@@ -84,11 +83,43 @@ async fn heartbeat(transaction: &mut PgConnection, owner: &Owner) -> TxResult<()
     if touched.rows_affected() == 1 { Ok(()) } else { Err(StoreError::StaleFence.into()) }
 }
 
-/// What earlier incarnations of an instance left in one tenant.
+/// Whoever a row names as its owner; rows of older releases name nobody.
+pub(crate) fn owner_of(row: &PgRow) -> Result<Option<Owner>> {
+    let instance: Option<InstanceId> = parsed_or_none(row, "owner_instance")?;
+    let incarnation: Option<i64> = column(row, "owner_incarnation")?;
+    Ok(instance.zip(incarnation).map(|(instance, incarnation)| Owner { instance, incarnation }))
+}
+
+/// Whether the holder can no longer be at work: nobody, an earlier incarnation, or silent for too long by the
+/// database's clock.
+pub(crate) async fn is_void(
+    transaction: &mut PgConnection,
+    holder: Option<&Owner>,
+    claimant: &Owner,
+    ttl_ms: i64,
+) -> TxResult<bool> {
+    let Some(holder) = holder else { return Ok(true) };
+    if holder == claimant {
+        return Ok(false);
+    }
+    // An instance that is not listed cannot say that it lives.
+    let void = sqlx::query_scalar(
+        "SELECT incarnation > $2 OR heartbeat_at < database_now() - $3 FROM instances WHERE id = $1",
+    )
+    .bind(holder.instance.to_string())
+    .bind(holder.incarnation)
+    .bind(ttl_ms)
+    .fetch_optional(transaction)
+    .await?;
+    Ok(void.unwrap_or(true))
+}
+
+/// Sessions of one tenant in which earlier incarnations of an instance left something.
 #[derive(Debug, Default)]
 struct Left {
-    keys: Vec<SessionKey>,
-    sends: Vec<OutboxId>,
+    held: Vec<SessionKey>,
+    /// With a waiting run whose caller is gone.
+    abandoned: Vec<SessionKey>,
 }
 
 /// Ids across tenants; nothing else crosses.
@@ -101,15 +132,15 @@ async fn left_behind(connection: &mut PgConnection, owner: &Owner) -> TxResult<B
         .fetch_all(&mut *connection)
         .await?;
     for row in held {
-        left.entry(parsed(&row, "tenant_id")?).or_default().keys.push(parsed(&row, "session_key")?);
+        left.entry(parsed(&row, "tenant_id")?).or_default().held.push(parsed(&row, "session_key")?);
     }
-    let sends = sqlx::query("SELECT tenant_id, id FROM tidegate_sending($1, $2)")
+    let abandoned = sqlx::query("SELECT tenant_id, session_key FROM tidegate_abandoned($1, $2)")
         .bind(&instance)
         .bind(incarnation)
         .fetch_all(connection)
         .await?;
-    for row in sends {
-        left.entry(parsed(&row, "tenant_id")?).or_default().sends.push(parsed(&row, "id")?);
+    for row in abandoned {
+        left.entry(parsed(&row, "tenant_id")?).or_default().abandoned.push(parsed(&row, "session_key")?);
     }
     Ok(left)
 }
@@ -123,7 +154,7 @@ async fn recover_tenant(
     now: i64,
 ) -> TxResult<Recovered> {
     let mut recovered = Recovered::default();
-    for key in &left.keys {
+    for key in &left.held {
         let held = sqlx::query(
             "SELECT active_run FROM session_keys
              WHERE tenant_id = $1 AND session_key = $2 AND active_run IS NOT NULL
@@ -142,108 +173,44 @@ async fn recover_tenant(
             recovered.runs.push(SettledRun { run, key: key.clone(), state });
         }
     }
-    let ids: Vec<String> = left.sends.iter().map(ToString::to_string).collect();
-    let unanswered = sqlx::query(
-        "WITH lost AS (
-           UPDATE outbox SET state = 'unknown', reason = 'the process died while sending', owner_instance = NULL,
-             owner_incarnation = NULL, updated_at = $5
-           WHERE tenant_id = $1 AND id = ANY($2) AND state = 'sending'
-             AND owner_instance = $3 AND owner_incarnation < $4
-           RETURNING ord, id, run_id)
-         SELECT id, run_id FROM lost ORDER BY ord",
-    )
-    .bind(tenant.as_str())
-    .bind(ids)
-    .bind(owner.instance.to_string())
-    .bind(owner.incarnation)
-    .bind(now)
-    .fetch_all(&mut *transaction)
-    .await?;
-    for (id, run) in collect(&unanswered, |row| Ok((parsed(row, "id")?, parsed(row, "run_id")?)))? {
-        drop_rest(transaction, tenant.as_str(), run, now).await?;
-        recovered.unknown_sends.push(id);
+    for key in &left.abandoned {
+        recovered.runs.extend(end_abandoned(transaction, key, owner, now).await?);
     }
     Ok(recovered)
 }
 
-/// Takes a session from its void holder: nobody writes under the old fence again, and the run gets its next state.
-/// `None` when the run is in a state of a newer release: it is left alone. Call with the session's row locked.
-pub(crate) async fn settle_session(
+/// Ends the session's waiting runs whose callers are gone.
+async fn end_abandoned(
     transaction: &mut PgConnection,
     key: &SessionKey,
-    run: RunId,
+    owner: &Owner,
     now: i64,
-) -> TxResult<Option<RunState>> {
-    let (tenant, id) = (key.scope.tenant.as_str(), run.to_string());
-    sqlx::query(
-        "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL,
-           owner_incarnation = NULL, updated_at = $3
-         WHERE tenant_id = $1 AND session_key = $2",
+) -> TxResult<Vec<SettledRun>> {
+    // The session's row first, as every writer does; only under its lock are the runs' states certain.
+    sqlx::query("SELECT 1 FROM session_keys WHERE tenant_id = $1 AND session_key = $2 FOR UPDATE")
+        .bind(key.scope.tenant.as_str())
+        .bind(key.to_string())
+        .execute(&mut *transaction)
+        .await?;
+    let rows = sqlx::query(
+        "SELECT id, reply_json FROM runs
+         WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'
+           AND (owner_instance IS NULL OR (owner_instance = $3 AND owner_incarnation < $4))
+         ORDER BY queue",
     )
-    .bind(tenant)
+    .bind(key.scope.tenant.as_str())
     .bind(key.to_string())
-    .bind(now)
-    .execute(&mut *transaction)
+    .bind(owner.instance.to_string())
+    .bind(owner.incarnation)
+    .fetch_all(&mut *transaction)
     .await?;
-    let found =
-        sqlx::query("SELECT state, attempt, reply_json, actor FROM runs WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant)
-            .bind(&id)
-            .fetch_optional(&mut *transaction)
-            .await?;
-    let Some(row) = found else {
-        return Err(StoreError::Damaged(format!("the session's run {id} does not exist")).into());
-    };
-    if RunState::parse(column(&row, "state")?) != RunState::Running {
-        return Ok(None);
+    let mut ended = Vec::new();
+    for row in rows {
+        let run = parsed(&row, "id")?;
+        if let Some((state, error)) = after_crash(reply_of(&row)?.as_ref()) {
+            interrupt(transaction, key, run, &state, &error, now).await?;
+            ended.push(SettledRun { run, key: key.clone(), state });
+        }
     }
-    interrupt_tools(transaction, tenant, run).await?;
-    let attempt = unsigned(&row, "attempt")?;
-    // A reply target of a newer release is somebody to answer, so the run is worth another try.
-    let reply = serde_json::from_str::<ReplyTarget>(column(&row, "reply_json")?).ok();
-    let Some((state, error)) = after_crash(reply.as_ref(), attempt) else {
-        sqlx::query("UPDATE runs SET state = 'queued' WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant)
-            .bind(id)
-            .execute(transaction)
-            .await?;
-        return Ok(Some(RunState::Queued));
-    };
-    sqlx::query(
-        "UPDATE runs SET state = $3, error_json = $4, finished_at = $5 WHERE tenant_id = $1 AND id = $2",
-    )
-    .bind(tenant)
-    .bind(&id)
-    .bind(state.as_str())
-    .bind(to_json(&error)?)
-    .bind(now)
-    .execute(&mut *transaction)
-    .await?;
-    let audit = Audit {
-        tenant: &key.scope.tenant,
-        actor: &text(&row, "actor")?,
-        action: &format!("agent.run.{}", state.as_str()),
-        resource_type: "run",
-        resource_id: &id,
-        metadata: json!({ "sessionKey": key.to_string(), "attempt": attempt, "code": error.code }),
-    };
-    record(transaction, &audit, now).await?;
-    Ok(Some(state))
-}
-
-/// Whether these tools ran is unknown, and is never found out by running them again.
-pub(crate) async fn interrupt_tools(
-    transaction: &mut PgConnection,
-    tenant: &str,
-    run: RunId,
-) -> TxResult<()> {
-    sqlx::query(
-        "UPDATE tool_runs SET status = 'interrupted'
-         WHERE tenant_id = $1 AND run_id = $2 AND status = 'intended'",
-    )
-    .bind(tenant)
-    .bind(run.to_string())
-    .execute(transaction)
-    .await?;
-    Ok(())
+    Ok(ended)
 }

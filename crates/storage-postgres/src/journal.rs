@@ -25,7 +25,7 @@ pub(crate) use entry_columns;
 impl Journal for PostgresStore {
     async fn intend(&self, lease: &Lease, intent: Intent) -> Result<()> {
         let intent = &intent;
-        self.write(lease.tenant(), verb!("intend"), |Open { transaction, .. }| {
+        self.write_as(lease.tenant(), &lease.owner, verb!("intend"), |Open { transaction, .. }| {
             Box::pin(async move {
                 hold(transaction, lease, intent.now).await?;
                 put_intent(transaction, lease, intent).await
@@ -36,7 +36,7 @@ impl Journal for PostgresStore {
 
     async fn result(&self, lease: &Lease, outcome: ToolOutcome, next: Option<Intent>) -> Result<()> {
         let (outcome, next) = (&outcome, next.as_ref());
-        self.write(lease.tenant(), verb!("result"), |Open { transaction, .. }| {
+        self.write_as(lease.tenant(), &lease.owner, verb!("result"), |Open { transaction, .. }| {
             Box::pin(async move {
                 hold(transaction, lease, outcome.now).await?;
                 put_result(transaction, lease, outcome).await?;

@@ -8,25 +8,22 @@ use async_trait::async_trait;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection};
 use tidegate_protocol::{
-    AgentId, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
+    AgentId, ChannelName, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
 };
 use tidegate_storage::{
-    AuditRow, Library, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow, SessionFilter,
-    SessionRow, StoreStatus, ToolRunRow,
+    AuditRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow,
+    SessionFilter, SessionRow, StoreStatus, ToolRunRow,
 };
 
 use crate::error::TxResult;
 use crate::journal::{entry, entry_columns};
 use crate::migrate::stored_version;
-use crate::open::PostgresStore;
+use crate::open::{DELIVERY, ENGINE, PostgresStore};
 use crate::rows::{
     collect, column, error_or_none, json, json_or_none, parsed, parsed_or_none, text, text_or_none, unsigned,
 };
 use crate::text::store;
 use crate::transaction::Open;
-
-/// The schema that brought the outbox.
-const DELIVERY: u32 = 2;
 
 macro_rules! session_columns {
     () => {
@@ -41,6 +38,15 @@ macro_rules! run_columns {
          started_at, finished_at"
     };
 }
+
+/// What [`outbox_row`] reads.
+macro_rules! outbox_columns {
+    () => {
+        "id, run_id, channel, account_id, part, lane, body, state, attempt, retry_at, remote_id, reason, created_at,
+         updated_at"
+    };
+}
+pub(crate) use outbox_columns;
 
 #[async_trait]
 impl Library for PostgresStore {
@@ -163,17 +169,34 @@ impl Library for PostgresStore {
         collect(&rows.await?, tool_run)
     }
 
+    async fn outbox(&self, tenant: &TenantId, filter: OutboxFilter) -> Result<Vec<OutboxRow>> {
+        if self.version() < DELIVERY {
+            return Ok(Vec::new());
+        }
+        let states: Vec<&str> = filter.states.iter().map(OutboxState::as_str).collect();
+        let channel = filter.channel.as_ref().map(ChannelName::as_str);
+        let sql = format!(
+            "{} AND (cardinality($2::text[]) = 0 OR state = ANY($2)) AND ($3::text IS NULL OR channel = $3)
+             ORDER BY ord DESC LIMIT $4",
+            self.outbox_select()
+        );
+        let rows = self.rows(tenant, || {
+            sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(tenant.as_str())
+                .bind(states.clone())
+                .bind(channel)
+                .bind(i64::from(filter.limit))
+        });
+        collect(&rows.await?, outbox_row)
+    }
+
     async fn outbox_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<OutboxRow>> {
         if self.version() < DELIVERY {
             return Ok(Vec::new());
         }
+        let sql = format!("{} AND run_id = $2 ORDER BY part", self.outbox_select());
         let rows = self.rows(tenant, || {
-            sqlx::query(
-                "SELECT id, part, lane, body, state, attempt, remote_id, reason FROM outbox
-                 WHERE tenant_id = $1 AND run_id = $2 ORDER BY part",
-            )
-            .bind(tenant.as_str())
-            .bind(run.to_string())
+            sqlx::query(AssertSqlSafe(sql.clone())).bind(tenant.as_str()).bind(run.to_string())
         });
         collect(&rows.await?, outbox_row)
     }
@@ -197,6 +220,23 @@ impl Library for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Parts of a tenant. In the data of schema 2 only the run knew the channel; a part that nobody knows a channel of
+    /// is not shown.
+    fn outbox_select(&self) -> &'static str {
+        if self.version() < ENGINE {
+            concat!(
+                "SELECT ",
+                outbox_columns!(),
+                " FROM (SELECT o.*, coalesce(r.reply_json::json ->> 'channel', '') AS channel,
+                     coalesce(r.reply_json::json ->> 'accountId', '') AS account_id
+                   FROM outbox o JOIN runs r ON r.tenant_id = o.tenant_id AND r.id = o.run_id) parts
+                 WHERE tenant_id = $1 AND channel <> ''"
+            )
+        } else {
+            concat!("SELECT ", outbox_columns!(), " FROM outbox WHERE tenant_id = $1 AND channel <> ''")
+        }
+    }
+
     async fn count(&self, transaction: &mut PgConnection, tenant: &TenantId) -> TxResult<StoreStatus> {
         let sessions = sqlx::query(
             "SELECT count(*) AS n FROM session_keys WHERE tenant_id = $1 AND session_id IS NOT NULL",
@@ -294,16 +334,22 @@ fn tool_run(row: &PgRow) -> Result<ToolRunRow> {
     })
 }
 
-fn outbox_row(row: &PgRow) -> Result<OutboxRow> {
+pub(crate) fn outbox_row(row: &PgRow) -> Result<OutboxRow> {
     Ok(OutboxRow {
         id: parsed(row, "id")?,
+        run: parsed(row, "run_id")?,
+        channel: parsed(row, "channel")?,
+        account_id: text(row, "account_id")?,
         part: unsigned(row, "part")?,
         lane: text(row, "lane")?,
         body: text(row, "body")?,
         state: OutboxState::parse(column(row, "state")?),
         attempt: unsigned(row, "attempt")?,
+        retry_at: column(row, "retry_at")?,
         remote_id: text_or_none(row, "remote_id")?,
         reason: text_or_none(row, "reason")?,
+        created_at: column(row, "created_at")?,
+        updated_at: column(row, "updated_at")?,
     })
 }
 

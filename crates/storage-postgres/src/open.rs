@@ -16,6 +16,11 @@ use crate::{migrate, role};
 /// How long a connection, or a free place in the pool, may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
+/// The schema that brought the outbox.
+pub(crate) const DELIVERY: u32 = 2;
+/// The schema that brought cursors and seals.
+pub(crate) const ENGINE: u32 = 3;
+
 /// How a process opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

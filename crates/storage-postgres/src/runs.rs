@@ -1,7 +1,7 @@
 //! The engine's verbs, each one write.
 
 use async_trait::async_trait;
-use tidegate_protocol::{RunId, SessionKey};
+use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
     AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
     StoreError,
@@ -9,30 +9,51 @@ use tidegate_storage::{
 
 use crate::open::PostgresStore;
 use crate::transaction::{Open, verb};
-use crate::{abort, accept, claim, finish};
+use crate::{abort, accept, claim, finish, settle};
 
 #[async_trait]
 impl Runs for PostgresStore {
     async fn accept(&self, accept: Accept) -> Result<Accepted> {
         StoreError::unless_own(&accept.principal, &accept.key)?;
-        self.write(&accept.key.scope.tenant, verb!("accept"), |Open { transaction, .. }| {
-            Box::pin(accept::accept(transaction, &accept))
-        })
+        self.write_as(
+            &accept.key.scope.tenant,
+            &accept.owner,
+            verb!("accept"),
+            |Open { transaction, .. }| Box::pin(accept::accept(transaction, &accept)),
+        )
         .await
     }
 
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim> {
-        self.write(&key.scope.tenant, verb!("claim"), |Open { transaction, .. }| {
+        self.write_as(&key.scope.tenant, owner, verb!("claim"), |Open { transaction, .. }| {
             Box::pin(claim::claim(transaction, key, owner, ttl_ms, now))
         })
         .await
     }
 
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
-        self.write(lease.tenant(), verb!("finish"), |Open { transaction, .. }| {
+        self.write_as(lease.tenant(), &lease.owner, verb!("finish"), |Open { transaction, .. }| {
             Box::pin(finish::finish(transaction, lease, &finish))
         })
         .await
+    }
+
+    async fn release(&self, lease: &Lease, now: i64) -> Result<RunState> {
+        self.write_as(lease.tenant(), &lease.owner, verb!("release"), |Open { transaction, .. }| {
+            Box::pin(settle::release(transaction, lease, now))
+        })
+        .await
+    }
+
+    async fn waiting(
+        &self,
+        tenant: &TenantId,
+        owner: &Owner,
+        ttl_ms: i64,
+        _now: i64,
+        limit: u32,
+    ) -> Result<Vec<SessionKey>> {
+        claim::waiting(self, tenant, owner, ttl_ms, limit).await
     }
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{Connection as _, PgConnection, Postgres};
-use tidegate_protocol::TenantId;
+use tidegate_protocol::{InstanceId, TenantId};
 use tidegate_runtime::fault;
-use tidegate_storage::{Result, StoreError};
+use tidegate_storage::{Owner, Result, StoreError};
 use tokio::time::timeout;
 
 use crate::error::{TxError, TxResult};
@@ -53,6 +53,8 @@ pub(crate) type Steps<'c, T> = Pin<Box<dyn Future<Output = TxResult<T>> + Send +
 #[derive(Debug, Clone, Copy)]
 enum Reach<'a> {
     Tenant(&'a TenantId),
+    /// A tenant's, while no newer incarnation of the owner begins.
+    Owned(&'a TenantId, &'a Owner),
     /// Tables without tenants (`instances`) and the definer functions that answer ids; a tenant table is an error here.
     Instances,
 }
@@ -67,6 +69,19 @@ impl PostgresStore {
     ) -> Result<T> {
         self.may_write()?;
         self.transact(Reach::Tenant(tenant), Some(verb), body).await
+    }
+
+    /// Writes for one tenant in an owner's name. The owner's next incarnation waits for this transaction: what a killed
+    /// process committed is there before its successor looks, or never.
+    pub(crate) async fn write_as<'v, T: Send>(
+        &self,
+        tenant: &TenantId,
+        owner: &Owner,
+        verb: Verb,
+        body: impl for<'c> Fn(Open<'c, 'v>) -> Steps<'c, T> + Sync,
+    ) -> Result<T> {
+        self.may_write()?;
+        self.transact(Reach::Owned(tenant, owner), Some(verb), body).await
     }
 
     /// Reads for one tenant.
@@ -146,8 +161,10 @@ impl PostgresStore {
         let mut connection = self.pool().acquire().await?;
         let statements = async {
             let mut transaction = connection.begin().await?;
-            if let Reach::Tenant(tenant) = reach {
-                work_for(&mut transaction, tenant).await?;
+            match reach {
+                Reach::Tenant(tenant) => work_for(&mut transaction, tenant).await?,
+                Reach::Owned(tenant, owner) => work_as(&mut transaction, tenant, owner).await?,
+                Reach::Instances => {}
             }
             let value = body(Open { transaction: &mut transaction, borrows: PhantomData }).await?;
             Ok::<_, TxError>((transaction, value))
@@ -179,6 +196,31 @@ async fn work_for(transaction: &mut PgConnection, tenant: &TenantId) -> TxResult
         .bind(tenant.as_str())
         .execute(transaction)
         .await?;
+    Ok(())
+}
+
+/// The same, beside everybody else who works in the owner's name. A statement of its own: whatever follows sees what
+/// was committed before the lock was given.
+async fn work_as(transaction: &mut PgConnection, tenant: &TenantId, owner: &Owner) -> TxResult<()> {
+    sqlx::query(
+        "SELECT set_config('tidegate.tenant', $1, true),
+           pg_advisory_xact_lock_shared(hashtextextended(format('%s instance %s', current_schema(), $2), 0))",
+    )
+    .bind(tenant.as_str())
+    .bind(owner.instance.to_string())
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+/// Waits for everybody who works in the instance's name, and keeps them out.
+pub(crate) async fn lock_instance(transaction: &mut PgConnection, instance: InstanceId) -> TxResult<()> {
+    sqlx::query(
+        "SELECT pg_advisory_xact_lock(hashtextextended(format('%s instance %s', current_schema(), $1), 0))",
+    )
+    .bind(instance.to_string())
+    .execute(transaction)
+    .await?;
     Ok(())
 }
 

@@ -8,8 +8,9 @@ ALTER TABLE runs ADD COLUMN idempotency_key TEXT;
 ALTER TABLE runs ADD COLUMN ephemeral INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_ephemeral ON runs (tenant_id, session_key) WHERE ephemeral = 1;
 
-ALTER TABLE session_keys ADD COLUMN ephemeral INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX session_keys_ephemeral ON session_keys (tenant_id, updated_at) WHERE ephemeral = 1;
+-- When a session that may be forgotten began; NULL for all others. It never changes, so its index costs only once.
+ALTER TABLE session_keys ADD COLUMN ephemeral_since INTEGER;
+CREATE INDEX session_keys_ephemeral ON session_keys (tenant_id, ephemeral_since) WHERE ephemeral_since IS NOT NULL;
 -- Only sessions with a run under way.
 CREATE INDEX session_keys_held ON session_keys (tenant_id, session_key) WHERE active_run IS NOT NULL;
 

@@ -99,10 +99,11 @@ struct Turn {
 fn take_place(connection: &Connection, accept: &Accept, key: &str) -> Result<Turn> {
     first(
         connection,
-        "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at, ephemeral)
-         VALUES (?1, ?2, 0, 2, ?3, ?4)
+        "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at, ephemeral_since)
+         VALUES (?1, ?2, 0, 2, ?3, CASE WHEN ?4 THEN ?3 END)
          ON CONFLICT (tenant_id, session_key) DO UPDATE SET next_queue = next_queue + 1, updated_at = ?3
-         RETURNING next_queue - 1 AS queue, active_run IS NOT NULL AS busy, ephemeral",
+         RETURNING next_queue - 1 AS queue, active_run IS NOT NULL AS busy,
+           ephemeral_since IS NOT NULL AS ephemeral",
         params![accept.key.scope.tenant.as_str(), key, accept.now, accept.ephemeral],
         |row| {
             Ok(Turn {

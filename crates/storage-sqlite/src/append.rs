@@ -91,7 +91,8 @@ fn begin_log(connection: &Connection, lease: &Lease, head: i64, last: &NewEntry,
          VALUES (?1, ?2, ?3, ?4, ?5,
            CASE WHEN NOT EXISTS (SELECT 1 FROM sessions WHERE tenant_id = ?1 AND alias = ?6) THEN ?6 END,
            ?7, ?8, ?9, 'open', ?10, ?11, ?12, ?12,
-           CASE WHEN EXISTS (SELECT 1 FROM session_keys WHERE tenant_id = ?1 AND session_key = ?5 AND ephemeral = 1)
+           CASE WHEN EXISTS (SELECT 1 FROM session_keys WHERE tenant_id = ?1 AND session_key = ?5
+               AND ephemeral_since IS NOT NULL)
              THEN 9223372036854775807 ELSE 0 END)",
         params![
             scope.tenant.as_str(),

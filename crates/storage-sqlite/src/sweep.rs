@@ -98,15 +98,16 @@ fn forget_sessions(connection: &Connection, tenant: &TenantId, sweep: &Sweep) ->
     let unused = collect(
         connection,
         "SELECT k.session_key FROM session_keys k
-         WHERE k.tenant_id = ?1 AND k.ephemeral = 1 AND k.updated_at < ?2 AND k.active_run IS NULL
+         WHERE k.tenant_id = ?1 AND k.ephemeral_since IS NOT NULL AND k.ephemeral_since < ?2 AND k.updated_at < ?2
+           AND k.active_run IS NULL
            AND NOT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_ephemeral
              WHERE r.tenant_id = ?1 AND r.session_key = k.session_key AND r.ephemeral = 1
                AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
-           AND NOT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_ephemeral JOIN outbox o ON o.tenant_id = ?1 AND o.run_id = r.id
+           AND NOT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_ephemeral CROSS JOIN outbox o ON o.tenant_id = ?1 AND o.run_id = r.id
              WHERE r.tenant_id = ?1 AND r.session_key = k.session_key AND r.ephemeral = 1
                AND (o.state NOT IN ('sent', 'dropped', 'dead', 'unknown')
                  OR (o.state IN ('dead', 'unknown') AND o.told_at IS NULL)))
-         ORDER BY k.updated_at LIMIT ?3",
+         ORDER BY k.ephemeral_since LIMIT ?3",
         params![tenant.as_str(), sweep.ephemeral_before, sweep.limit],
         |row| column::<String>(row, "session_key"),
     )?;
