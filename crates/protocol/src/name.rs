@@ -96,6 +96,13 @@ impl Scope {
     }
 }
 
+impl ChannelName {
+    /// The network of files.
+    pub fn local() -> Self {
+        Self("local".into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +120,6 @@ mod tests {
         for good in ["main", "0", "team-1_b"] {
             assert_eq!(good.parse::<AgentId>().unwrap().as_str(), good);
         }
+        assert_eq!("local".parse(), Ok(ChannelName::local()));
     }
 }
