@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick build soak bench-store generate lint fmt clean
+.PHONY: help run test test-quick build soak bench-store bench-engine generate lint fmt clean
 
 # Every target reaches cargo through this, so that it is found under an empty HOME too.
 CARGO := source scripts/environment.sh && cargo
@@ -28,6 +28,9 @@ soak: ## The crash tests with 1,000 seeds each (TIDEGATE_SEEDS=n for another num
 
 bench-store: ## Measure the store against the disk it stands on
 	@$(CARGO) run --locked --release --package tidegate-bench -- store
+
+bench-engine: ## Measure durable turns through the engine against the store alone
+	@$(CARGO) run --locked --release --package tidegate-bench -- engine
 
 generate: ## Write the generated files anew: schemas, types, reference pages
 	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-config --test it reference

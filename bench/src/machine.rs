@@ -33,3 +33,22 @@ impl Cpu {
         if busy == 0 { 0.0 } else { (busy.saturating_sub(own)) as f64 / busy as f64 }
     }
 }
+
+/// CPU time of this process so far, in seconds: of every thread, from the scheduler itself.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return f64::NAN };
+    let nanoseconds: u64 = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok())
+        .filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .sum();
+    nanoseconds as f64 / 1e9
+}
+
+/// Resident memory of this process now, in megabytes.
+pub(crate) fn resident_mb() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse().unwrap_or(f64::NAN);
+    kilobytes / 1000.0
+}

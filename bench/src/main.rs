@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]
 
+mod engine;
 mod machine;
 mod stats;
 mod store;
@@ -12,8 +13,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bench = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let report = match bench.as_str() {
+        "engine" => runtime.block_on(engine::run())?,
         "store" => runtime.block_on(store::run())?,
-        other => return Err(format!("unknown benchmark {other:?}; there is: store").into()),
+        other => return Err(format!("unknown benchmark {other:?}; there are: engine, store").into()),
     };
     println!("{report:#}");
     Ok(())

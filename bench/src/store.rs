@@ -24,7 +24,7 @@ use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 use crate::machine::Cpu;
 use crate::stats::{median, p50_us, rounded};
 
-type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const ROUNDS: usize = 5;
 const OPERATIONS: usize = 400;
@@ -153,7 +153,7 @@ async fn reads(bench: &Arc<Bench>) -> Fallible<Value> {
     Ok(json!({ "turn_p50_us_by_entries": by_size, "slowest_over_fastest": goal(ratio, "at most", 2.0) }))
 }
 
-struct Bench {
+pub(crate) struct Bench {
     store: SqliteStore,
     owner: Owner,
     principal: Principal,
@@ -161,18 +161,18 @@ struct Bench {
 }
 
 impl Bench {
-    async fn start(store: SqliteStore) -> Fallible<Arc<Self>> {
+    pub(crate) async fn start(store: SqliteStore) -> Fallible<Arc<Self>> {
         let owner = store.enlist(new_id(&SystemClock)?, 0).await?;
         let scope = Scope::personal("main".parse()?);
         let tenant: TenantId = scope.tenant.clone();
         Ok(Arc::new(Self { store, owner, principal: Principal::local_owner(tenant), scope }))
     }
 
-    fn key(&self, name: &str) -> SessionKey {
+    pub(crate) fn key(&self, name: &str) -> SessionKey {
         SessionKey::named(self.scope.clone(), name)
     }
 
-    async fn accept(&self, key: &SessionKey) -> Fallible<Lease> {
+    pub(crate) async fn accept(&self, key: &SessionKey) -> Fallible<Lease> {
         let accepted = self
             .store
             .accept(Accept {
@@ -197,7 +197,9 @@ impl Bench {
                 new_session: NewSession { id: new_id(&SystemClock)?, alias: None },
                 inbound: None,
                 idempotency: None,
-                claim_for: Some(self.owner),
+                ephemeral: false,
+                owner: self.owner,
+                claim: true,
                 now: 0,
             })
             .await?;
@@ -207,7 +209,7 @@ impl Bench {
         }
     }
 
-    async fn finish(&self, lease: &Lease) -> Fallible<()> {
+    pub(crate) async fn finish(&self, lease: &Lease) -> Fallible<()> {
         self.finish_with(lease, 2).await
     }
 

@@ -11,7 +11,7 @@ use tidegate_runtime::catalogue::Language;
 const HISTORY: u32 = 12;
 
 /// The configuration in force.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     revision: String,
     config: Config,
