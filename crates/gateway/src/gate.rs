@@ -90,6 +90,11 @@ impl Gateway {
         Server::control(Arc::clone(&self.shared), path)
     }
 
+    /// Where a browser on this computer finds the page. `None` while no port is open.
+    pub fn url(&self) -> Option<String> {
+        self.shared.origin()
+    }
+
     /// An address that logs a browser in once. `None` while no port is open.
     pub fn login_link(&self) -> Result<Option<String>, RandomnessError> {
         self.shared.login_link()
