@@ -30,7 +30,7 @@ export interface Conversation {
   lines: Line[];
   runs: Run[];
   unsent: Unsent[];
-  /** Runs whose log lines arrived on this connection: later words about them change nothing. */
+  /** Runs known to be answered and in the log: later words about them change nothing. */
   done: string[];
   /** Set when a delta is missing: only a new snapshot can mend it. */
   gap: boolean;
@@ -94,7 +94,10 @@ function onSnapshot(state: Conversation, snapshot: Snapshot): Conversation {
   }
   const named = new Set([...runs.map((run) => run.runId), ...lines.map((line) => line.runId)]);
   const late = state.runs.filter((run) => run.proof === "answer" && !named.has(run.runId));
-  return arrived({ ...state, ready: true, lines, runs: [...runs, ...late], done: [], gap: false });
+  // The snapshot may be younger than the events behind it: those of an answered run change nothing any more.
+  const answered = lines.filter(({ role, runId }) => role === "assistant" && !runs.some((run) => run.runId === runId));
+  const done = [...new Set(answered.map(({ runId }) => runId))];
+  return arrived({ ...state, ready: true, lines, runs: [...runs, ...late], done, gap: false });
 }
 
 function onRun(state: Conversation, event: RunEvent): Conversation {

@@ -37,6 +37,7 @@ function Own({ row, verbs }: { row: UserRow; verbs: RowVerbs }) {
     <article className="row own" data-speaker="user" data-status={row.status} aria-label={say("you")}>
       <div className="bubble">{row.text}</div>
       <footer>
+        <CopyButton text={row.text} label={say("copy")} />
         <Time at={row.at} />
         <StatusNote row={row} />
         {row.retry && (
@@ -49,7 +50,6 @@ function Own({ row, verbs }: { row: UserRow; verbs: RowVerbs }) {
             {say("discard")}
           </button>
         )}
-        <CopyButton text={row.text} label={say("copy")} />
       </footer>
     </article>
   );
