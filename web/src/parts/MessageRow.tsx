@@ -2,6 +2,7 @@
  * One message on the screen: who spoke, the text, and for an own message how it fares.
  */
 import { memo } from "react";
+import type { Language } from "../catalogue";
 import { useLanguage, useSentences } from "../language";
 import { Markdown } from "../markdown/Markdown";
 import type { AgentRow, Row, Status, UserRow } from "../view";
@@ -76,7 +77,7 @@ function StatusNote({ row }: { row: UserRow }) {
       <Icon name={icons[row.status]} />
       <span className="status-text">
         {sentence()}
-        {hint && <span className="hint"> {hint}</span>}
+        {hint && <span className="hint">{hint}</span>}
       </span>
     </span>
   );
@@ -122,5 +123,11 @@ function Time({ at }: { at: number }) {
   const today = date.toDateString() === new Date().toDateString();
   const clock: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit" };
   const format = today ? clock : { ...clock, month: "short" as const, day: "numeric" as const };
-  return <time dateTime={date.toISOString()}>{date.toLocaleString(language === "zh" ? "zh-CN" : "en", format)}</time>;
+  return <time dateTime={date.toISOString()}>{date.toLocaleString(locale(language), format)}</time>;
+}
+
+/** An English reader's own way to write times, if the browser is English too. */
+function locale(language: Language): string {
+  if (language === "zh") return "zh-CN";
+  return navigator.languages.find((tag) => tag.startsWith("en")) ?? "en";
 }
