@@ -9,7 +9,7 @@ use tidegate_channels::local::{self, Local};
 use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, MAIN_LANE, Options, Retention, Settings};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
 use tidegate_gateway::{Server, ServerOptions};
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
@@ -120,12 +120,9 @@ impl Gateway {
         let settings = Settings::new(loaded);
         let scope = settings.scope(None)?;
         let options = Options {
-            tenant: scope.tenant.clone(),
-            settings,
             connectors: connectors(loaded, home, &scope),
-            main_lane: MAIN_LANE,
             stays: true,
-            retention: Retention::default(),
+            ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         let stop = Shutdown::new();
