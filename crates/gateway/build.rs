@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
     let mut code = String::from("static FILES: &[File] = &[\n");
     for file in &files {
         let name = file.strip_prefix(&dist).unwrap_or(file).to_string_lossy().replace('\\', "/");
-        let full = fs::canonicalize(file)?;
+        let full = fs::canonicalize(file)?.to_string_lossy().into_owned();
         let kind = kind(file);
         let _ =
             writeln!(code, "    File {{ path: {name:?}, kind: {kind:?}, bytes: include_bytes!({full:?}) }},");

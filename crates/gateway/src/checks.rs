@@ -80,14 +80,11 @@ fn split(host: &str) -> Option<(&str, Option<u16>)> {
         }
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    match port.strip_prefix(':') {
-        None if port.is_empty() => Some((name, None)),
-        None => None,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Some((name, Some(digits.parse().ok()?)))
-        }
-        Some(_) => None,
+    if port.is_empty() {
+        return Some((name, None));
     }
+    let digits = port.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    Some((name, Some(digits.parse().ok()?)))
 }
 
 #[cfg(test)]

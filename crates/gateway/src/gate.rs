@@ -15,6 +15,9 @@ use crate::login::Codes;
 use crate::server::Server;
 use crate::token::LocalToken;
 
+/// The release that answers.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// How a gateway is to work.
 pub struct Options {
     /// Without one nobody can enter through the port; the control socket needs none.
@@ -119,11 +122,6 @@ impl Shared {
         let Some(origin) = self.origin() else { return Ok(None) };
         let code = self.codes.make(self.now())?;
         Ok(Some(format!("{origin}/login?code={code}")))
-    }
-
-    /// The release that answers.
-    pub(crate) fn version(&self) -> String {
-        env!("CARGO_PKG_VERSION").to_owned()
     }
 }
 

@@ -61,16 +61,12 @@ impl Codes {
         }
         // Digests are compared, so the time says nothing about the code.
         let given = digest(code);
-        match state.waiting.iter().position(|(waiting, _)| *waiting == given) {
-            Some(found) => {
-                state.waiting.remove(found);
-                Redeemed::Good
-            }
-            None => {
-                state.wrong.push_back(now_ms);
-                Redeemed::Invalid
-            }
-        }
+        let Some(found) = state.waiting.iter().position(|(waiting, _)| *waiting == given) else {
+            state.wrong.push_back(now_ms);
+            return Redeemed::Invalid;
+        };
+        state.waiting.remove(found);
+        Redeemed::Good
     }
 }
 

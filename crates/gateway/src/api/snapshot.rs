@@ -75,7 +75,7 @@ fn line(entry: &Entry) -> Option<LogLine> {
         Message::ToolResult { .. } => return None,
     };
     let text = message.text();
-    (!text.is_empty()).then(|| LogLine {
+    (!text.is_empty()).then_some(LogLine {
         seq: entry.seq,
         role,
         text,

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tidegate_protocol::api::{Count, Counts, Me, Status};
 
 use crate::answer::{Answered, json, json_with};
-use crate::gate::Gate;
+use crate::gate::{Gate, VERSION};
 
 pub(crate) async fn me(State(gate): State<Gate>) -> Answered {
     let scope = gate.engine().settings().scope(None)?;
     let name = gate.principal().actor().to_owned();
-    json(&Me { name, version: gate.shared.version(), agent: scope.agent.to_string() })
+    json(&Me { name, version: VERSION.to_owned(), agent: scope.agent.to_string() })
 }
 
 pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
@@ -21,7 +21,7 @@ pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
         |list: Vec<(String, u64)>| list.into_iter().map(|(state, count)| Count { state, count }).collect();
     let health = engine.health();
     json(&Status {
-        version: gate.shared.version(),
+        version: VERSION.to_owned(),
         pid: std::process::id(),
         uptime_ms: gate.shared.now() - gate.shared.started_at,
         address: gate.shared.origin(),

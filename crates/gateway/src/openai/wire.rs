@@ -1,7 +1,7 @@
 //! The shapes of OpenAI's interface, as its SDKs read them.
 
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_protocol::{ErrorBody, Usage};
 
@@ -32,19 +32,9 @@ pub(super) struct Frame {
     pub(super) model: String,
 }
 
-#[derive(Debug, Serialize)]
-struct Tokens {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-}
-
-impl From<&Usage> for Tokens {
-    fn from(usage: &Usage) -> Self {
-        let prompt_tokens = usage.input + usage.cache_read + usage.cache_write;
-        let completion_tokens = usage.output;
-        Self { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
-    }
+fn tokens(usage: &Usage) -> Value {
+    let prompt = usage.input + usage.cache_read + usage.cache_write;
+    json!({"prompt_tokens": prompt, "completion_tokens": usage.output, "total_tokens": prompt + usage.output})
 }
 
 impl Frame {
@@ -57,7 +47,7 @@ impl Frame {
                 "logprobs": null,
                 "finish_reason": "stop",
             }],
-            "usage": Tokens::from(usage),
+            "usage": tokens(usage),
         })
     }
 
@@ -72,7 +62,7 @@ impl Frame {
     pub(super) fn usage(&self, usage: &Usage) -> Value {
         json!({
             "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
-            "choices": [], "usage": Tokens::from(usage),
+            "choices": [], "usage": tokens(usage),
         })
     }
 }
