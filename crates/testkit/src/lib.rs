@@ -7,8 +7,12 @@
 
 pub mod crash;
 pub mod network;
+pub mod paced;
 pub mod requests;
 pub mod script;
 pub mod skip;
 pub mod snapshot;
 pub mod stores;
+
+/// For tests of what the client talks to.
+pub use tidegate_client as client;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use axum::extract::{Path, State};
 use tidegate_protocol::api::{Deleted, SessionItem, SessionList};
 use tidegate_protocol::{Message, Place, RunState, SessionKey};
-use tidegate_storage::{RunFilter, SessionFilter, SessionRow};
+use tidegate_storage::{RunFilter, RunRow, SessionFilter, SessionRow};
 
 use crate::answer::{Answered, Refusal, json};
 use crate::gate::Gate;
@@ -16,6 +16,8 @@ use crate::openai::is_one_off;
 const SHOWN: u32 = 200;
 /// Runs looked at to know what is under way.
 const ACTIVE: u32 = 500;
+/// Runs without an answer looked at, each way of ending.
+const UNANSWERED: u32 = 50;
 /// Characters of a title.
 const TITLE: usize = 60;
 
@@ -24,48 +26,75 @@ pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
     let default = engine.settings().scope(None)?;
     let filter = SessionFilter { limit: SHOWN, ..SessionFilter::default() };
     let rows = engine.library().sessions(engine.tenant(), filter).await?;
-    let active = active(&gate).await?;
+    let without_answer = without_answer(&gate).await?;
+    let active: HashSet<&SessionKey> =
+        without_answer.iter().filter(|run| !run.state.is_terminal()).map(|run| &run.key).collect();
+    let mut listed = HashSet::new();
     let mut sessions = Vec::with_capacity(rows.len());
-    for row in rows.into_iter().filter(|row| !is_one_off(&row.key)) {
+    for row in rows.iter().filter(|row| !is_one_off(&row.key)) {
+        listed.insert(&row.key);
         sessions.push(SessionItem {
             name: name_of(&default, &row.key),
-            title: title(&gate, &row).await?,
+            title: title(&gate, row).await?,
             updated_at: row.updated_at,
             running: active.contains(&row.key),
         });
     }
+    // A conversation has a log once something in it was answered; before that it is known by what was asked.
+    for run in without_answer.iter().filter(|run| !is_one_off(&run.key)) {
+        if listed.insert(&run.key) {
+            sessions.push(SessionItem {
+                name: name_of(&default, &run.key),
+                title: if is_named(&run.key) { shortened(&run.input.text()) } else { run.key.label() },
+                updated_at: run.created_at,
+                running: active.contains(&run.key),
+            });
+        }
+    }
+    sessions.sort_by_key(|item| std::cmp::Reverse(item.updated_at));
     json(&SessionList { sessions })
 }
 
-async fn active(gate: &Gate) -> Result<HashSet<SessionKey>, Refusal> {
+/// Runs that wait, are under way, or ended without an answer.
+async fn without_answer(gate: &Gate) -> Result<Vec<RunRow>, Refusal> {
     let engine = gate.engine();
-    let mut keys = HashSet::new();
-    for state in [RunState::Queued, RunState::Running] {
-        let filter = RunFilter { state: Some(state), limit: ACTIVE, ..RunFilter::default() };
-        let runs = engine.library().runs(engine.tenant(), filter).await?;
-        keys.extend(runs.into_iter().map(|run| run.key));
+    let mut runs = Vec::new();
+    for (state, limit) in [
+        (RunState::Queued, ACTIVE),
+        (RunState::Running, ACTIVE),
+        (RunState::Failed, UNANSWERED),
+        (RunState::Aborted, UNANSWERED),
+        (RunState::Interrupted, UNANSWERED),
+    ] {
+        let filter = RunFilter { state: Some(state), limit, ..RunFilter::default() };
+        runs.extend(engine.library().runs(engine.tenant(), filter).await?);
     }
-    Ok(keys)
+    Ok(runs)
+}
+
+fn is_named(key: &SessionKey) -> bool {
+    matches!(key.place, Place::Named { .. }) && key.thread.is_none()
 }
 
 /// What the conversation began with; a place that has a name of its own keeps it.
 async fn title(gate: &Gate, row: &SessionRow) -> Result<String, Refusal> {
-    let named = matches!(row.key.place, Place::Named { .. }) && row.key.thread.is_none();
-    if !named {
+    if !is_named(&row.key) {
         return Ok(row.key.label());
     }
     let engine = gate.engine();
     let first = engine.library().entries(engine.tenant(), row.id, 0, 1).await?;
     let text = first.first().and_then(|entry| entry.body.message()).map(Message::text).unwrap_or_default();
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() {
-        return Ok(row.key.label());
-    }
+    Ok(if text.trim().is_empty() { row.key.label() } else { shortened(&text) })
+}
+
+/// The beginning of a text on one line.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().take(TITLE).collect::<Vec<_>>().join(" ");
     let mut title: String = line.chars().take(TITLE).collect();
     if title.len() < line.len() {
         title.push('…');
     }
-    Ok(title)
+    title
 }
 
 pub(crate) async fn delete(State(gate): State<Gate>, Path(name): Path<String>) -> Answered {

@@ -35,21 +35,19 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
         None => Vec::new(),
     };
     let session = session.map(|row| row.id);
-    let mut runs: Vec<RunLine> = rows
-        .into_iter()
-        .filter(|row| is_shown(row, session, &messages))
-        .map(|row| run_line(gate, row))
-        .collect();
+    // Newest first, as far back as this log goes: what another log answered was another conversation.
+    let of_this_log =
+        rows.into_iter().take_while(|row| row.state != RunState::Completed || row.session == session);
+    let mut runs: Vec<RunLine> =
+        of_this_log.filter(|row| !is_answered(row, &messages)).map(|row| run_line(gate, row)).collect();
     runs.reverse();
     Ok(Standing { snapshot: Snapshot { session: name.to_owned(), messages, runs }, session })
 }
 
-/// Whether a run has a line of its own: it waits, is under way, or ended in this log without an answer.
-fn is_shown(row: &RunRow, session: Option<SessionId>, messages: &[LogLine]) -> bool {
-    let answered = messages.iter().any(|line| line.run_id == row.id && line.role == Role::Assistant)
-        || row.state == RunState::Completed;
-    let here = row.session.is_none() || row.session == session;
-    !answered && (here || !row.state.is_terminal())
+/// Whether the log has a run's answer. The row may be older than the log that was read after it.
+fn is_answered(row: &RunRow, messages: &[LogLine]) -> bool {
+    let in_log = |line: &LogLine| line.run_id == row.id && line.role == Role::Assistant;
+    row.state == RunState::Completed || messages.iter().any(in_log)
 }
 
 fn run_line(gate: &Gate, row: RunRow) -> RunLine {

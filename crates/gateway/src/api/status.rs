@@ -33,7 +33,7 @@ pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
 }
 
 pub(crate) async fn channels(State(gate): State<Gate>) -> Answered {
-    json(&json!({"channels": channel_list(&gate)}))
+    json(&channel_list(&gate))
 }
 
 fn channel_list(gate: &Gate) -> Value {

@@ -1,0 +1,60 @@
+//! The offline model at a test's pace: each piece of an answer waits until the test lets it through.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use tidegate_models::{BuiltIn, CannotSpeak, Model, ModelEvent, ModelStream, Providers, Request};
+use tidegate_protocol::ModelRef;
+use tokio::sync::Semaphore;
+
+/// Models whose pieces wait. Clones share the pace.
+#[derive(Clone)]
+pub struct Paced {
+    pieces: Arc<Semaphore>,
+}
+
+impl Paced {
+    /// Nothing is let through yet.
+    pub fn held() -> Self {
+        Self { pieces: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Lets this many more pieces through, whoever's they are.
+    pub fn let_through(&self, pieces: usize) {
+        self.pieces.add_permits(pieces);
+    }
+
+    /// Holds nothing back any more.
+    pub fn open(&self) {
+        self.pieces.close();
+    }
+}
+
+impl Providers for Paced {
+    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
+        Ok(Arc::new(PacedModel { model: BuiltIn.open(model)?, pieces: Arc::clone(&self.pieces) }))
+    }
+}
+
+struct PacedModel {
+    model: Arc<dyn Model>,
+    pieces: Arc<Semaphore>,
+}
+
+impl Model for PacedModel {
+    fn stream(&self, request: Request) -> ModelStream {
+        let pieces = Arc::clone(&self.pieces);
+        let events = self.model.stream(request).then(move |event| {
+            let pieces = Arc::clone(&pieces);
+            async move {
+                if let ModelEvent::TextDelta(_) = &event
+                    && let Ok(piece) = pieces.acquire().await
+                {
+                    piece.forget();
+                }
+                event
+            }
+        });
+        Box::pin(events)
+    }
+}
