@@ -11,10 +11,10 @@ CARGO := source scripts/environment.sh && cargo
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build the program, ask it something, and say what to do next
+run: ## Build everything, start the gateway and show the link to its page
 	@scripts/run.sh
 
-test: ## Everything that must hold: format, lints, all tests on SQLite and Postgres
+test: ## Everything that must hold: format, lints, all tests on SQLite and Postgres, the page in a browser
 	@scripts/with-postgres.sh scripts/test.sh all
 
 test-quick: ## The same without Postgres

@@ -3,6 +3,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
+scripts/page.sh
 cargo build --locked --release --package tidegate-cli
 binary=$(target_folder)/release/tidegate
 

@@ -1,6 +1,7 @@
 # Sourced by the other scripts: finds the Rust tools and says what to install when one is missing.
 #
-# It never changes the machine, except that it adds rustfmt or clippy to a rustup toolchain that lacks them.
+# It never changes the machine, except that it adds rustfmt or clippy to a rustup toolchain that lacks them, and
+# chromium to a Debian whose root runs the tests.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -35,6 +36,17 @@ need_component() {
   cargo "$1" --version >/dev/null 2>&1 && return
   say "cargo $1 is missing: adding the rustup component $2"
   rustup component add "$2" || fail "cargo $1 is missing. Install it: rustup component add $2"
+}
+
+# A browser for the page's tests. Installs Debian's when it may.
+need_chromium() {
+  command -v chromium >/dev/null 2>&1 && return
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null 2>&1; then
+    say 'chromium is missing: installing it'
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 ||
+      say 'chromium could not be installed'
+  fi
+  command -v chromium >/dev/null 2>&1
 }
 
 # Where cargo puts what it builds, whatever decides that.

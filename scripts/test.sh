@@ -56,6 +56,39 @@ objects() {
   ar p "$1" "${members[@]}"
 }
 
+# The page is embedded when the gateway is compiled, so it comes first.
+page_tests() {
+  scripts/page.sh || return 1
+  if ! has_page; then
+    skipped "the chat page's own tests: npm is missing"
+    return 0
+  fi
+  (cd web && npm test --silent)
+}
+
+# The page in a real browser, against the real program: the one that the tests were compiled with.
+browser_tests() {
+  if ! has_page; then
+    skipped 'the chat page in a browser: npm is missing'
+    return 0
+  fi
+  need_chromium || {
+    skipped 'the chat page in a browser: chromium is missing and could not be installed'
+    return 0
+  }
+  local target
+  target=$(target_folder)
+  cargo build --locked --quiet --package tidegate-cli || return 1
+  (cd web && TIDEGATE_BIN=$target/debug/tidegate CHROMIUM=$(command -v chromium) npm run --silent test:browser)
+}
+
+has_page() { [[ -f web/dist/index.html ]]; }
+
+skipped() {
+  printf 'SKIPPED: %s\n' "$1"
+  printf '%s\n' "$1" >>"$TIDEGATE_SKIPS"
+}
+
 compile_tests() {
   if has_nextest; then
     cargo nextest run --locked --workspace --no-run
@@ -103,11 +136,13 @@ else
   need_component fmt rustfmt
   need_component clippy clippy
   suite 'format' cargo fmt --all --check
+  suite 'page' page_tests
   suite 'lint' cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
   suite 'compile the tests' compile_tests
   suite 'no fault points without debug assertions' no_fault_points
   if has_doc_tests; then suite 'documentation tests' cargo test --locked --workspace --doc --quiet; fi
   suite 'tests' run_tests
+  suite 'page in a browser' browser_tests
 fi
 
 if [[ -s $logs/tests ]]; then

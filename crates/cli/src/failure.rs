@@ -78,7 +78,7 @@ impl Failure {
     }
 
     /// An error that was told by another process or kept with a run.
-    pub(crate) fn of_body(error: ErrorBody) -> Self {
+    pub(crate) fn of_body(error: &ErrorBody) -> Self {
         let waited = error.details.as_ref().and_then(|details| details["waitedMs"].as_u64());
         if let (ErrorCode::SessionBusy, Some(ms)) = (error.code, waited) {
             return Self::with_usual_hint(error.code, texts::E_WAITED.with(&[("ms", &ms)]));
@@ -133,7 +133,7 @@ impl From<StoreError> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let hint = error.hint().map(Message::plain);
-        let failure = Self::of_body(error.body());
+        let failure = Self::of_body(&error.body());
         match hint {
             Some(hint) if failure.hint.is_none() => failure.with_hint(hint),
             _ => failure,
@@ -146,7 +146,7 @@ impl From<EngineError> for Failure {
         let code = error.body().code;
         let message = match error {
             EngineError::Store(error) => return error.into(),
-            EngineError::Run { error, .. } => return Self::of_body(error),
+            EngineError::Run { error, .. } => return Self::of_body(&error),
             EngineError::HomeBusy { path, holder } => {
                 texts::E_HOME_BUSY.with(&[("path", &path.display()), ("holder", &holder)])
             }

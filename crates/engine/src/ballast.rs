@@ -40,7 +40,7 @@ impl Ballast {
         let partial = self.path.with_extension("partial");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-        let block = [0xa5; 64 << 10];
+        let block = vec![0xa5; 64 << 10];
         for _ in 0..BYTES / block.len() {
             file.write_all(&block)?;
         }

@@ -14,9 +14,9 @@ use crate::ingest::Sink;
 use crate::start::{Core, Engine};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A connector that received for this long is well again.
-const WELL: Duration = Duration::from_secs(60);
+const WELL: Duration = Duration::from_mins(1);
 /// Sends of one account at once.
 const SENDS: usize = 16;
 

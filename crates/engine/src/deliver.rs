@@ -21,7 +21,7 @@ use crate::schedule::LEASE_TTL_MS;
 use crate::start::{Core, Engine};
 
 /// How long one send may take before its end is unknown.
-const SEND_WITHIN: Duration = Duration::from_secs(60);
+const SEND_WITHIN: Duration = Duration::from_mins(1);
 /// Lanes looked up at once.
 const LANES: u32 = 1000;
 /// How often the store is asked for lanes that nobody told us about.
@@ -192,7 +192,7 @@ impl Core {
         let mut pause = Duration::from_millis(50);
         loop {
             match self.store.settle_send(sending, outcome.clone(), self.clock.now_ms()).await {
-                Ok(state) => return self.tell_sent(sending, &state, &outcome),
+                Ok(state) => return tell_sent(sending, &state, &outcome),
                 // The row was settled by somebody else; what we know changes nothing any more.
                 Err(StoreError::StaleFence) => return,
                 Err(error) => {
@@ -208,22 +208,6 @@ impl Core {
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
             }
-        }
-    }
-
-    fn tell_sent(&self, sending: &Sending, state: &OutboxState, outcome: &SendOutcome) {
-        match (state, outcome) {
-            (
-                OutboxState::Dead | OutboxState::Unknown,
-                SendOutcome::Rejected { reason } | SendOutcome::Unknown { reason },
-            ) => {
-                tracing::warn!(part = %sending.id, channel = %sending.channel, state = state.as_str(), reason,
-                    "a reply was not delivered; see `outbox list`");
-            }
-            (_, SendOutcome::NotSent { reason, .. }) => {
-                tracing::info!(part = %sending.id, channel = %sending.channel, reason, "not sent yet");
-            }
-            _ => {}
         }
     }
 
@@ -267,6 +251,23 @@ impl Core {
             Ok(Err(_)) => Err("a fault in the connector".to_owned()),
             Err(_) => Err(format!("no answer within {} s", SEND_WITHIN.as_secs())),
         }
+    }
+}
+
+/// Says in the log what did not go out.
+fn tell_sent(sending: &Sending, state: &OutboxState, outcome: &SendOutcome) {
+    match (state, outcome) {
+        (
+            OutboxState::Dead | OutboxState::Unknown,
+            SendOutcome::Rejected { reason } | SendOutcome::Unknown { reason },
+        ) => {
+            tracing::warn!(part = %sending.id, channel = %sending.channel, state = state.as_str(), reason,
+                "a reply was not delivered; see `outbox list`");
+        }
+        (_, SendOutcome::NotSent { reason, .. }) => {
+            tracing::info!(part = %sending.id, channel = %sending.channel, reason, "not sent yet");
+        }
+        _ => {}
     }
 }
 

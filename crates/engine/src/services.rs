@@ -12,7 +12,7 @@ use crate::{connectors, deliver, schedule};
 /// How often an owner says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Between two sweeps; the next piece follows at once while there is more.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_mins(1);
 const SWEEP_ROWS: u32 = 500;
 /// Audit rows wait this long for company before they are sealed.
 const SEAL: Duration = Duration::from_millis(500);

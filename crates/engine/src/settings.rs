@@ -57,9 +57,9 @@ impl Settings {
 
     /// Whether nothing but the built-in model answers.
     pub fn is_offline(&self) -> bool {
-        self.scope(None).and_then(|scope| self.model(&scope.agent, None)).is_ok_and(|model| {
-            model.provider == tidegate_models::OFFLINE
-        })
+        self.scope(None)
+            .and_then(|scope| self.model(&scope.agent, None))
+            .is_ok_and(|model| model.provider == tidegate_models::OFFLINE)
     }
 
     /// The agents by name, the default one first.

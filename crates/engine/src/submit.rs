@@ -247,7 +247,8 @@ impl Core {
                 let waited = patience.as_millis();
                 let message = format!("another run of this session has not ended after {waited} ms");
                 let mut error = ErrorBody::new(ErrorCode::SessionBusy, message);
-                error.details = Some(serde_json::json!({ "waitedMs": u64::try_from(waited).unwrap_or(u64::MAX) }));
+                error.details =
+                    Some(serde_json::json!({ "waitedMs": u64::try_from(waited).unwrap_or(u64::MAX) }));
                 core.live.end(run, Err(error));
             }
         };

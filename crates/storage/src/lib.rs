@@ -27,8 +27,8 @@ pub use instance::{Instances, Recovered, SettledRun, after_crash};
 pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
 pub use lease::{Fence, Lease, Owner};
 pub use library::{
-    AuditRow, Library, OutboxFilter, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus,
-    ToolRunRow,
+    AuditRow, Library, OutboxFilter, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow,
+    StoreStatus, ToolRunRow,
 };
 pub use mirror::{Mirror, MirrorPosition, MirrorTask};
 pub use outbox::{Decided, Lane, NewPart, NextSend, Outbox, OutboxState, Sending};

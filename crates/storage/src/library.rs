@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_protocol::{
-    AgentId, AuditId, ChannelName, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec, RunState, SessionId,
-    SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
+    AgentId, AuditId, ChannelName, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec,
+    RunState, SessionId, SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
 };
 
 use crate::error::Result;

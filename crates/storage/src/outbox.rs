@@ -97,7 +97,9 @@ pub struct Sending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
     /// This many parts changed.
-    Done { parts: u32 },
+    Done {
+        parts: u32,
+    },
     /// It is in a state in which there is nothing to decide.
     Refused(OutboxState),
     NotFound,

@@ -12,8 +12,7 @@ use tidegate_engine::{Answer, Engine, Notice, Settings};
 use tidegate_policy::Principal;
 use tidegate_protocol::api::Ask;
 use tidegate_protocol::{
-    ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey,
-    TenantId,
+    ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey, TenantId,
 };
 use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp, new_id};
 use tidegate_storage::{Library, RunLookup, SessionChoice};
@@ -79,7 +78,8 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
                     break outcome?;
                 }
                 Found::Held(client) => {
-                    if let (Some(run), Some(store)) = (lost.take(), open_existing(&home, &loaded.config).await?)
+                    if let (Some(run), Some(store)) =
+                        (lost.take(), open_existing(&home, &loaded.config).await?)
                         && never_began(store.as_ref(), &scope.tenant, run).await
                     {
                         key = request_key()?;

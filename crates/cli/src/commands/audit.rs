@@ -132,7 +132,9 @@ fn describe(broken: &Break) -> String {
     match broken {
         Break::MissingSeal { number } => format!("seal {number} is missing"),
         Break::Chain { number } => format!("seal {number} does not follow from what it covers"),
-        Break::Rows { number, noted, found } => format!("seal {number} covers {noted} rows, {found} are there"),
+        Break::Rows { number, noted, found } => {
+            format!("seal {number} covers {noted} rows, {found} are there")
+        }
         Break::Content { number, row } => format!("row {row} of seal {number} is not what was sealed"),
     }
 }

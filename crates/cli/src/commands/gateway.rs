@@ -133,7 +133,8 @@ impl Host {
         };
         let options =
             ServerOptions { address: (ip, port).into(), token: home.local_token(), stop: stop.clone() };
-        let (port, control) = tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
+        let (port, control) =
+            tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
         fault::pause("cli.gateway.listening").await;
         Ok(Self { engine, port, control, stop, drain })
@@ -150,8 +151,11 @@ impl Host {
             let channels = self.engine.channels();
             let names: Vec<String> =
                 channels.iter().map(|channel| format!("{}:{}", channel.channel, channel.account)).collect();
-            let names =
-                if names.is_empty() { app.say(texts::GATEWAY_NO_CHANNELS).to_owned() } else { names.join(", ") };
+            let names = if names.is_empty() {
+                app.say(texts::GATEWAY_NO_CHANNELS).to_owned()
+            } else {
+                names.join(", ")
+            };
             let version = env!("CARGO_PKG_VERSION");
             print_line(&app.fill(texts::GATEWAY_LISTENS, &[("version", &version), ("url", &url)]))?;
             let home = self.engine.home().root().display().to_string();
@@ -216,18 +220,14 @@ impl Host {
                 return Ok(ExitCode::from(code.ok().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
             }
         };
-        match failed {
-            Some(error) => {
-                let message = texts::GATEWAY_FAILED.with(&[("cause", &error)]);
-                Err(Failure::new(error.code(), message))
-            }
-            None => {
-                if !quiet {
-                    complain(&app.fill(texts::GATEWAY_STOPPED, &[("count", &drained)]));
-                }
-                Ok(ExitCode::SUCCESS)
-            }
+        if let Some(error) = failed {
+            let message = texts::GATEWAY_FAILED.with(&[("cause", &error)]);
+            return Err(Failure::new(error.code(), message));
         }
+        if !quiet {
+            complain(&app.fill(texts::GATEWAY_STOPPED, &[("count", &drained)]));
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Ends in good order. The port stays open until runs have ended: it says that nothing new is taken.
@@ -257,7 +257,8 @@ fn connectors(loaded: &Loaded, home: &Home, scope: &tidegate_protocol::Scope) ->
 
 async fn fresh_link(home: &Home) -> Result<String, Failure> {
     let client = Client::control(home.control_socket());
-    let link: LoginLink = client.post("/api/v1/login-links", &Value::Null, ANSWER).await.map_err(not_running)?;
+    let link: LoginLink =
+        client.post("/api/v1/login-links", &Value::Null, ANSWER).await.map_err(not_running)?;
     Ok(link.link)
 }
 

@@ -33,11 +33,7 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
             Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
         })?),
     };
-    let filter = OutboxFilter {
-        states: states(command, parsed)?,
-        channel,
-        limit: limit(command, parsed)?,
-    };
+    let filter = OutboxFilter { states: states(command, parsed)?, channel, limit: limit(command, parsed)? };
     let rows = block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Vec::new()) };
         Ok(store.outbox(&tenant, filter).await?)

@@ -214,7 +214,8 @@ pub(super) fn abort(app: &App, _command: &'static Command, parsed: &Parsed) -> O
     if parsed.has("json") {
         print_json(&json!({ "id": run.id, "state": after.state, "aborted": !run.state.is_terminal() }))?;
     } else if run.state.is_terminal() {
-        let values: [(&str, &dyn std::fmt::Display); 2] = [("id", &name(&run)), ("state", &run.state.as_str())];
+        let values: [(&str, &dyn std::fmt::Display); 2] =
+            [("id", &name(&run)), ("state", &run.state.as_str())];
         print_line(&app.fill(texts::RUN_ENDED_BEFORE, &values))?;
     } else {
         print_line(&app.fill(texts::RUN_ABORTED, &[("id", &name(&run))]))?;

@@ -74,9 +74,9 @@ fn a_killed_migration_goes_on_where_it_stopped() {
         for name in &backups {
             // The start that goes on copies what it finds, which may be one step further.
             let number = name.strip_prefix("schema-").and_then(|rest| rest.split('-').next());
-            let number: u32 = number.and_then(|number| number.parse().ok()).unwrap_or_else(|| {
-                panic!("{point}: only whole copies are left: {backups:?}")
-            });
+            let number: u32 = number
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_else(|| panic!("{point}: only whole copies are left: {backups:?}"));
             assert_eq!(schema(&home.root().join("backups").join(name)), number, "{point}: {name}");
         }
     }

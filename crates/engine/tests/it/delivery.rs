@@ -51,11 +51,8 @@ async fn answers_to_one_chat_come_in_the_order_of_its_messages() {
         network.post("alice", &format!("m{at}"), &format!("question {at}"));
     }
     settled(&engine, 10).await;
-    let asked: Vec<String> = network
-        .visible()
-        .iter()
-        .map(|text| text.rsplit_once("：").unwrap().1.to_owned())
-        .collect();
+    let asked: Vec<String> =
+        network.visible().iter().map(|text| text.rsplit_once("：").unwrap().1.to_owned()).collect();
     assert_eq!(asked, (0..10).map(|at| format!("question {at}")).collect::<Vec<_>>());
     close(engine).await;
 }
@@ -106,7 +103,10 @@ async fn a_blind_network_keeps_an_unknown_send_unknown_until_a_person_decides() 
     settled(&engine, 3).await;
     assert_eq!(states(&engine).await, ["sent", "sent", "sent"]);
     assert_eq!(network.visible().len(), 3);
-    assert_eq!(engine.retry_send(&owner, told[0].id).await.unwrap(), Decided::Refused(tidegate_storage::OutboxState::Sent));
+    assert_eq!(
+        engine.retry_send(&owner, told[0].id).await.unwrap(),
+        Decided::Refused(tidegate_storage::OutboxState::Sent)
+    );
     close(engine).await;
 }
 

@@ -14,9 +14,7 @@ use std::time::Duration;
 
 use tidegate_engine::{Answer, Drain, Engine, EngineError, Home, Options, Request, Settings};
 use tidegate_policy::Principal;
-use tidegate_protocol::{
-    Connector, Limits, ModelRef, ReplyTarget, RunEventBody, RunSpec, Scope, SessionKey,
-};
+use tidegate_protocol::{Connector, Limits, ModelRef, ReplyTarget, RunEventBody, RunSpec, Scope, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock};
 use tidegate_storage::SessionChoice;
 use tidegate_testkit::stores::{Location, OpenStore};

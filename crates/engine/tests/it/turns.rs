@@ -64,7 +64,8 @@ async fn a_run_that_names_no_usable_model_fails_and_keeps_the_session_free() {
 async fn a_cancelled_run_that_waits_for_its_turn_ends_as_aborted() {
     let folder = tempfile::tempdir().unwrap();
     // One lane, taken by a run of another session that never ends by itself.
-    let engine = start_with(folder.path(), tidegate_engine::Options { main_lane: 1, ..crate::passing() }).await;
+    let engine =
+        start_with(folder.path(), tidegate_engine::Options { main_lane: 1, ..crate::passing() }).await;
     let lane = engine.submit(crate::network::wedged("other")).await.unwrap();
     let cancel = Shutdown::new();
     cancel.request();

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Message};
 use crate::output::{print, print_line, printable};
 
 /// Longer than the holder's own deadline for the run: it says why it gave up.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_mins(1);
 
 /// Why there is no answer.
 pub(super) enum Joined {
@@ -89,8 +89,10 @@ async fn follow(
                     usage: answer.usage,
                 });
             }
-            Some(AskEvent::Error { error }) if error.code == ErrorCode::Closing => return Err(Joined::Closing),
-            Some(AskEvent::Error { error }) => return Err(Joined::Failed(Failure::of_body(error))),
+            Some(AskEvent::Error { error }) if error.code == ErrorCode::Closing => {
+                return Err(Joined::Closing);
+            }
+            Some(AskEvent::Error { error }) => return Err(Joined::Failed(Failure::of_body(&error))),
             Some(_) => {}
             None => return Err(Joined::Closing),
         }
