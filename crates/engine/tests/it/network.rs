@@ -208,9 +208,10 @@ impl Connector for Memory {
     async fn find(&self, _part: &Part, key: &str) -> Found {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let visible = self.visible.lock().unwrap();
-        match visible.iter().any(|(seen, _)| seen == key) {
-            true => Found::Sent { id: format!("n-{key}") },
-            false => Found::Absent,
+        if visible.iter().any(|(seen, _)| seen == key) {
+            Found::Sent { id: format!("n-{key}") }
+        } else {
+            Found::Absent
         }
     }
 }
