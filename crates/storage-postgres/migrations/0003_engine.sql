@@ -105,14 +105,31 @@ GRANT UPDATE (seal, salt, digest) ON audit_logs TO tidegate_app;
 GRANT SELECT, INSERT ON audit_seals TO tidegate_app;
 
 -- Sessions with a waiting run that an earlier incarnation of an instance, or an older release, accepted for its caller.
-CREATE POLICY crossing ON runs FOR SELECT TO CURRENT_USER USING (true);
+-- Runs hold what people said, so the owner may not read them across tenants either: one tenant after another, found
+-- through the index of session keys.
 CREATE FUNCTION tidegate_abandoned(instance TEXT, before_incarnation BIGINT)
   RETURNS TABLE (tenant_id TEXT, session_key TEXT)
-  LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT DISTINCT r.tenant_id, r.session_key FROM runs r
-  WHERE r.state = 'queued' AND r.reply_json LIKE '{"to":"caller"%'
-    AND (r.owner_instance IS NULL OR (r.owner_instance = instance AND r.owner_incarnation < before_incarnation))
-  ORDER BY r.tenant_id, r.session_key
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  tenant TEXT;
+  asked_for CONSTANT TEXT := coalesce(current_setting('tidegate.tenant', true), '');
+BEGIN
+  FOR tenant IN
+    WITH RECURSIVE tenants AS (
+      (SELECT k.tenant_id AS name FROM session_keys k ORDER BY k.tenant_id LIMIT 1)
+      UNION ALL
+      SELECT (SELECT k.tenant_id FROM session_keys k WHERE k.tenant_id > t.name ORDER BY k.tenant_id LIMIT 1)
+      FROM tenants t WHERE t.name IS NOT NULL)
+    SELECT t.name FROM tenants t WHERE t.name IS NOT NULL
+  LOOP
+    PERFORM set_config('tidegate.tenant', tenant, true);
+    RETURN QUERY SELECT DISTINCT r.tenant_id, r.session_key FROM runs r
+      WHERE r.tenant_id = tenant AND r.state = 'queued' AND r.reply_json LIKE '{"to":"caller"%'
+        AND (r.owner_instance IS NULL OR (r.owner_instance = instance AND r.owner_incarnation < before_incarnation))
+      ORDER BY r.tenant_id, r.session_key;
+  END LOOP;
+  PERFORM set_config('tidegate.tenant', asked_for, true);
+END
 $$;
 REVOKE ALL ON FUNCTION tidegate_abandoned(TEXT, BIGINT) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tidegate_abandoned(TEXT, BIGINT) TO tidegate_app;

@@ -23,21 +23,22 @@ impl Sweeper for PostgresStore {
     }
 }
 
-const INBOX: &str = "DELETE FROM inbox WHERE tenant_id = $1 AND id IN (
+// An array is read once; a subquery that locks may be run for every row, and then its limit is none.
+const INBOX: &str = "DELETE FROM inbox WHERE tenant_id = $1 AND id = ANY(ARRAY(
     SELECT i.id FROM inbox i WHERE i.tenant_id = $1 AND i.created_at < $2 AND NOT EXISTS (
       SELECT 1 FROM runs r WHERE r.tenant_id = $1 AND r.id = i.run_id
         AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
-    ORDER BY i.created_at LIMIT $3)";
+    ORDER BY i.created_at LIMIT $3))";
 
-const OUTBOX: &str = "DELETE FROM outbox WHERE tenant_id = $1 AND ord IN (
+const OUTBOX: &str = "DELETE FROM outbox WHERE tenant_id = $1 AND ord = ANY(ARRAY(
     SELECT ord FROM outbox
     WHERE tenant_id = $1 AND state IN ('sent', 'dropped', 'dead', 'unknown') AND updated_at < $2
       AND (state IN ('sent', 'dropped') OR told_at < $2)
-    ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
+    ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
 
-const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_hash IN (
+const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_hash = ANY(ARRAY(
     SELECT key_hash FROM idempotency WHERE tenant_id = $1 AND expires_at <= $2
-    ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
+    ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
 
 async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -> TxResult<Swept> {
     let expired = expire(transaction, tenant, sweep).await?;

@@ -7,7 +7,8 @@ use sqlx::PgConnection;
 use tidegate_protocol::{RunId, SendOutcome};
 use tidegate_runtime::spawn;
 use tidegate_storage::{
-    Admission, Claim, Library as _, Outbox as _, OutboxState, RunFilter, Runs as _, StoreError,
+    Admission, Claim, Instances as _, Library as _, NextSend, Outbox as _, OutboxState, RunFilter, Runs as _,
+    StoreError,
 };
 use tidegate_storage_postgres::{Mode, PostgresStore};
 
@@ -25,7 +26,7 @@ async fn sixty_four_writers_share_eight_connections() {
                 let store = store.clone();
                 // Half of them in one session, half in sessions of their own.
                 let name = if number % 2 == 0 { "shared".to_owned() } else { format!("s{number}") };
-                spawn("writer", async move { store.accept(accept(&key("acme", &name), Some(owner))).await })
+                spawn("writer", async move { store.accept(accept(&key("acme", &name), owner)).await })
             })
             .collect();
         let mut places = BTreeSet::new();
@@ -57,7 +58,7 @@ async fn the_same_request_from_sixteen_callers_is_one_run() {
             .map(|_| {
                 let store = store.clone();
                 spawn("caller", async move {
-                    let mut request = accept(&key("acme", "a"), Some(owner));
+                    let mut request = accept(&key("acme", "a"), owner);
                     request.idempotency = Some(idempotency("k", "same"));
                     store.accept(request).await
                 })
@@ -71,7 +72,8 @@ async fn the_same_request_from_sixteen_callers_is_one_run() {
             runs.insert(accepted.run);
         }
         assert_eq!((runs.len(), replayed), (1, 15));
-        let mut other = accept(&key("acme", "a"), None);
+        let mut other = accept(&key("acme", "a"), owner);
+        other.claim = false;
         other.idempotency = Some(idempotency("k", "something else"));
         assert_eq!(store.accept(other.clone()).await, Err(StoreError::IdempotencyConflict));
         other.now = NOW + 60_000;
@@ -105,9 +107,12 @@ async fn a_lane_sends_one_part_at_a_time_in_order_whoever_asks() {
                 spawn("sender", async move {
                     let mut sent = Vec::new();
                     let mut idle = 0;
+                    let (tenant, mut turn) = (tenant("acme"), 0);
                     while idle < 20 {
-                        let Some(sending) = store.claim_send(&tenant("acme"), &owner, NOW).await.unwrap()
-                        else {
+                        turn += 1;
+                        let lane = format!("lane{}", turn % 2);
+                        let claimed = store.claim_send(&tenant, &owner, &lane, 60_000, NOW).await.unwrap();
+                        let NextSend::Granted(sending) = claimed else {
                             idle += 1;
                             tokio::time::sleep(Duration::from_millis(2)).await;
                             continue;
@@ -197,7 +202,7 @@ async fn a_short_name_that_is_taken_stops_nobody() {
         let owner = enlisted(&store).await;
         let mut leases = Vec::new();
         for name in ["a", "b"] {
-            let mut request = accept(&key("acme", name), Some(owner));
+            let mut request = accept(&key("acme", name), owner);
             request.new_session.alias = Some("lc-1-abcd".into());
             let Admission::Claimed(lease) = store.accept(request).await.unwrap().admission else {
                 panic!("not claimed")
@@ -212,6 +217,74 @@ async fn a_short_name_that_is_taken_stops_nobody() {
         let other =
             store.session_by_name(&tenant("acme"), &leases[1].session.to_string()).await.unwrap().unwrap();
         assert_eq!((other.id, other.alias), (leases[1].session, None));
+    })
+    .await;
+}
+
+/// Waits until somebody asks for an advisory lock and does not get it.
+async fn wait_at_the_gate(scratch: &Scratch) {
+    let mut watcher: PgConnection = scratch.superuser().await;
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                 WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database())";
+    for _ in 0..400 {
+        if sqlx::query_scalar::<_, bool>(sql).fetch_one(&mut watcher).await.unwrap() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("nobody waits");
+}
+
+fn gate(lock: &str, instance: impl std::fmt::Display) -> String {
+    format!(
+        "BEGIN; SELECT {lock}(hashtextextended(format('%s instance %s', current_schema(), '{instance}'), 0))"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_incarnation_waits_for_what_the_last_one_is_committing() {
+    with_schema(|scratch| async move {
+        let store = scratch.open().await;
+        let owner = enlisted(&store).await;
+        // A process that was killed has sent its last statement; the server still works on it.
+        let mut last = scratch.superuser().await;
+        run(&mut last, &gate("pg_advisory_xact_lock_shared", owner.instance)).await.unwrap();
+        let next = {
+            let store = store.clone();
+            spawn("enlist", async move { store.enlist(owner.instance, NOW).await })
+        };
+        wait_at_the_gate(&scratch).await;
+        let other = enlisted(&store).await;
+        begin(&store, &key("acme", "other"), other).await;
+        run(&mut last, "COMMIT").await.unwrap();
+        assert_eq!(next.join().await.unwrap().unwrap().incarnation, owner.incarnation + 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_after_the_next_incarnation_began_is_never_written() {
+    with_schema(|scratch| async move {
+        let store = scratch.open().await;
+        let owner = enlisted(&store).await;
+        let lease = begin(&store, &key("acme", "a"), owner).await;
+        let mut next = scratch.superuser().await;
+        run(&mut next, &gate("pg_advisory_xact_lock", owner.instance)).await.unwrap();
+        run(&mut next, "UPDATE instances SET incarnation = incarnation + 1").await.unwrap();
+        let late = {
+            let (store, lease) = (store.clone(), lease.clone());
+            spawn("finish", async move { store.finish(&lease, finish(&lease, &["x"], vec![])).await })
+        };
+        let accepted = {
+            let store = store.clone();
+            spawn("accept", async move { store.accept(accept(&key("acme", "b"), owner)).await })
+        };
+        wait_at_the_gate(&scratch).await;
+        run(&mut next, "COMMIT").await.unwrap();
+        assert_eq!(late.join().await.unwrap(), Err(StoreError::StaleFence));
+        assert_eq!(accepted.join().await.unwrap(), Err(StoreError::StaleFence));
+        let runs = store.runs(lease.tenant(), RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
+        assert_eq!(runs.len(), 1);
     })
     .await;
 }

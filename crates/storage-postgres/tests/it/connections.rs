@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_storage::{Instances as _, Library as _, RunFilter, Runs as _, StoreError};
+use tidegate_storage::{Accept, Instances as _, Library as _, RunFilter, Runs as _, StoreError};
 use tidegate_storage_postgres::{Mode, PostgresOptions, PostgresStore};
 
 use crate::scratch::{NOW, accept, begin, enlisted, finish, id, key, random_name, tenant, with_schema};
@@ -94,11 +94,12 @@ async fn a_caller_that_walks_away_leaves_nothing_half_done() {
     with_schema(|scratch| async move {
         let options = PostgresOptions { max_connections: 1, ..scratch.options(Mode::ReadWrite) };
         let store = PostgresStore::open(options).await.unwrap();
+        let owner = enlisted(&store).await;
         let key = key("acme", "a");
+        let request = || Accept { claim: false, ..accept(&key, owner) };
         for patience in 0..60 {
             let _ =
-                tokio::time::timeout(Duration::from_micros(patience * 150), store.accept(accept(&key, None)))
-                    .await;
+                tokio::time::timeout(Duration::from_micros(patience * 150), store.accept(request())).await;
         }
         let runs =
             store.runs(&tenant("acme"), RunFilter { limit: 100, ..RunFilter::default() }).await.unwrap();
@@ -108,7 +109,7 @@ async fn a_caller_that_walks_away_leaves_nothing_half_done() {
                 .await
                 .unwrap();
         assert_eq!(i64::try_from(runs.len()).unwrap(), places, "every place in the queue has its run");
-        store.accept(accept(&key, None)).await.unwrap();
+        store.accept(request()).await.unwrap();
     })
     .await;
 }

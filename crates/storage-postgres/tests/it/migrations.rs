@@ -1,14 +1,20 @@
 //! Migrations on a server that many processes share and that may lose any of them at any moment.
 
 use std::process::Command;
+use std::str::FromStr as _;
 
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnectOptions;
 use tidegate_protocol::SendOutcome;
 use tidegate_runtime::spawn;
-use tidegate_storage::{Journal as _, Library as _, Outbox as _, RunFilter, Runs as _, SCHEMA, StoreError};
+use tidegate_storage::{
+    Journal as _, Library as _, Outbox as _, Owner, RunFilter, Runs as _, SCHEMA, StoreError,
+};
 use tidegate_storage_postgres::{Mode, PostgresStore};
 
 use crate::scratch::{
-    NOW, Scratch, accept, begin, enlisted, finish, id, key, part, principal, tenant, with_schema,
+    NOW, Scratch, accept, begin, enlisted, finish, id, key, part, principal, random_name, send, tenant,
+    with_schema,
 };
 
 #[tokio::test]
@@ -39,7 +45,10 @@ async fn a_reader_never_migrates() {
         let status = reader.status(&tenant("acme")).await.unwrap();
         assert_eq!((status.schema, status.outbox), (1, vec![]));
         assert_eq!(reader.outbox_of(&tenant("acme"), id()).await, Ok(vec![]));
-        let written = reader.accept(accept(&key("acme", "a"), None)).await.unwrap_err();
+        let written = reader
+            .accept(accept(&key("acme", "a"), Owner { instance: id(), incarnation: 1 }))
+            .await
+            .unwrap_err();
         assert!(matches!(written, StoreError::ReadOnly(_)), "{written:?}");
     })
     .await;
@@ -56,6 +65,54 @@ async fn a_writer_brings_the_data_of_the_previous_release_along() {
         let lease = begin(&store, &key("acme", "main"), enlisted(&store).await).await;
         assert_eq!(lease.fence.0, 8);
         assert_eq!(store.status(lease.tenant()).await.unwrap().schema, SCHEMA);
+    })
+    .await;
+}
+
+/// Row-level security binds the owner of the tables too, and yet every tenant's parts learn their channel.
+#[tokio::test]
+async fn a_plain_owner_brings_the_parts_of_every_tenant_along() {
+    with_schema(|scratch| async move {
+        let owner = format!("tg_owner_{}", random_name());
+        let url = PgConnectOptions::from_str(&scratch.url).unwrap();
+        let database = url.get_database().unwrap().to_owned();
+        scratch
+            .admin(&format!(
+                "CREATE ROLE {owner} LOGIN CREATEROLE PASSWORD 'x'; GRANT CREATE ON DATABASE \"{database}\" TO {owner}"
+            ))
+            .await;
+        let mut options = scratch.options(Mode::ReadWrite);
+        options.migrate_url = Some(url.username(&owner).password("x").to_url_lossy().to_string());
+        PostgresStore::migrate_to(&options, 2).await.unwrap();
+        for (name, reply) in [
+            ("acme", r#"{"to":"channel","channel":"local","accountId":"a","target":{"peerId":"p"}}"#),
+            ("beta", r#"{"to":"channel","channel":"slack","accountId":"b","target":{"peerId":"p\u0000"}}"#),
+            ("gone", "not json"),
+        ] {
+            scratch
+                .admin(&format!(
+                    "INSERT INTO runs (tenant_id, id, session_key, new_session_id, fresh, state, queue, attempt, actor,
+                       spec_json, input_json, reply_json, created_at)
+                     VALUES ('{name}', 'r', 'k', 's', false, 'completed', 1, 1, 'x', '{{}}', '{{}}', '{reply}', 0);
+                     INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, state, attempt, retry_at, created_at,
+                       updated_at)
+                     VALUES ('{name}', 'o', 'r', 1, 'l', 'b', 'pending', 0, 0, 0, 0)"
+                ))
+                .await;
+        }
+        let store = PostgresStore::open(options).await.unwrap();
+        let mut admin = scratch.superuser().await;
+        let sql = "SELECT tenant_id, channel, account_id FROM outbox ORDER BY tenant_id";
+        let parts: Vec<(String, String, String)> = sqlx::query_as(sql).fetch_all(&mut admin).await.unwrap();
+        // What a text of this server cannot hold is nobody's channel; the part is not sent blindly.
+        let told: Vec<_> = parts.iter().map(|(tenant, channel, _)| (tenant.as_str(), channel.as_str())).collect();
+        assert_eq!(told, [("acme", "local"), ("beta", ""), ("gone", "")]);
+        assert_eq!(parts[0].2, "a");
+        assert_eq!(store.lanes(&tenant("acme"), 9).await.unwrap().len(), 1);
+        assert_eq!(store.lanes(&tenant("beta"), 9).await.unwrap(), []);
+        store.close().await;
+        drop(admin);
+        scratch.admin(&format!("DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}")).await;
     })
     .await;
 }
@@ -88,7 +145,7 @@ async fn what_a_newer_release_adds_disturbs_nobody_who_is_running() {
             let lease = begin(&store, &key, owner).await;
             store.context(&lease, 9).await.unwrap();
             store.finish(&lease, finish(&lease, &["x"], vec![part("l", "1")])).await.unwrap();
-            let sending = store.claim_send(lease.tenant(), &owner, NOW).await.unwrap().unwrap();
+            let sending = send(&store, lease.tenant(), &owner, "l").await;
             store.settle_send(&sending, SendOutcome::Sent { id: "r".into() }, NOW).await.unwrap();
             let runs =
                 store.runs(lease.tenant(), RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
@@ -122,6 +179,8 @@ async fn a_migration_that_is_killed_goes_on_at_the_next_start() {
         ("storage.migrate.after_commit=kill@1", Some(1)),
         ("storage.migrate.before_commit=kill@2", Some(1)),
         ("storage.migrate.after_commit=kill@2", Some(2)),
+        ("storage.migrate.before_commit=kill@3", Some(2)),
+        ("storage.migrate.after_commit=kill@3", Some(3)),
     ] {
         with_schema(move |scratch| async move {
             let killed = Command::new(std::env::current_exe().unwrap())

@@ -11,7 +11,7 @@ use tidegate_protocol::{
 use tidegate_runtime::{SystemClock, new_id, spawn};
 use tidegate_storage::{
     Accept, Admission, Ending, Finish, Idempotency, Instances as _, Lease, NewEntry, NewPart, NewRun,
-    NewSession, Owner, Principal, Runs as _, SessionChoice,
+    NewSession, NextSend, Outbox as _, Owner, Principal, Runs as _, Sending, SessionChoice,
 };
 use tidegate_storage_postgres::{Mode, PostgresOptions, PostgresStore};
 use tidegate_testkit::skip::skip_loudly;
@@ -107,10 +107,12 @@ pub(crate) fn channel_reply() -> ReplyTarget {
         channel: "local".parse().unwrap(),
         account_id: "a".into(),
         target: OutboundTarget { peer_id: "p".into(), thread_id: None },
+        in_reply_to: None,
     }
 }
 
-pub(crate) fn accept(key: &SessionKey, claim_for: Option<Owner>) -> Accept {
+/// A request that is claimed if its session is idle.
+pub(crate) fn accept(key: &SessionKey, owner: Owner) -> Accept {
     let model = ModelRef { provider: "offline".into(), model: "echo".into() };
     Accept {
         principal: principal(key),
@@ -130,7 +132,9 @@ pub(crate) fn accept(key: &SessionKey, claim_for: Option<Owner>) -> Accept {
         new_session: NewSession { id: id(), alias: Some(format!("lc-{}", random_name())) },
         inbound: None,
         idempotency: None,
-        claim_for,
+        ephemeral: false,
+        owner,
+        claim: true,
         now: NOW,
     }
 }
@@ -148,7 +152,13 @@ pub(crate) fn entry(text: &str) -> NewEntry {
 }
 
 pub(crate) fn part(lane: &str, body: &str) -> NewPart {
-    NewPart { id: id(), lane: lane.into(), body: body.into() }
+    NewPart {
+        id: id(),
+        channel: "local".parse().unwrap(),
+        account_id: "a".into(),
+        lane: lane.into(),
+        body: body.into(),
+    }
 }
 
 pub(crate) fn origin() -> Origin {
@@ -179,8 +189,16 @@ pub(crate) async fn enlisted(store: &PostgresStore) -> Owner {
 
 /// Accepts a run on an idle session and claims it.
 pub(crate) async fn begin(store: &PostgresStore, key: &SessionKey, owner: Owner) -> Lease {
-    match store.accept(accept(key, Some(owner))).await.unwrap().admission {
+    match store.accept(accept(key, owner)).await.unwrap().admission {
         Admission::Claimed(lease) => lease,
         other => panic!("not claimed: {other:?}"),
+    }
+}
+
+/// Takes the head of a lane, which must be there.
+pub(crate) async fn send(store: &PostgresStore, tenant: &TenantId, owner: &Owner, lane: &str) -> Sending {
+    match store.claim_send(tenant, owner, lane, 60_000, NOW).await.unwrap() {
+        NextSend::Granted(sending) => sending,
+        other => panic!("not granted: {other:?}"),
     }
 }

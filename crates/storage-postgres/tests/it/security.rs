@@ -4,15 +4,16 @@ use std::str::FromStr as _;
 
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
-use tidegate_protocol::RunState;
+use tidegate_protocol::{ReplyTarget, RunState};
 use tidegate_storage::{Instances as _, Library as _, RunFilter, RunLookup, Runs as _, StoreError};
 use tidegate_storage_postgres::{Mode, PostgresStore};
 
 use crate::scratch::{
-    NOW, Scratch, begin, code, enlisted, finish, key, part, principal, random_name, run, tenant, with_schema,
+    NOW, Scratch, accept, begin, code, enlisted, finish, key, part, principal, random_name, run, tenant,
+    with_schema,
 };
 
-const TENANT_TABLES: [&str; 9] = [
+const TENANT_TABLES: [&str; 11] = [
     "session_keys",
     "sessions",
     "entries",
@@ -22,6 +23,8 @@ const TENANT_TABLES: [&str; 9] = [
     "audit_logs",
     "inbox",
     "outbox",
+    "cursors",
+    "audit_seals",
 ];
 
 async fn two_tenants(scratch: &Scratch) -> PostgresStore {
@@ -99,7 +102,11 @@ async fn the_app_role_cannot_lift_its_own_limits() {
             "TRUNCATE runs",
             "UPDATE entries SET body = '{}'",
             "UPDATE audit_logs SET actor = 'nobody'",
+            "UPDATE audit_logs SET metadata_json = '{}'",
             "DELETE FROM audit_logs",
+            "UPDATE audit_seals SET chain = 'x'",
+            "DELETE FROM audit_seals",
+            "DELETE FROM cursors",
             "UPDATE meta SET schema = 9",
         ] {
             assert_eq!(code(&run(&mut app, sql).await.unwrap_err()), "42501", "{sql}");
@@ -191,9 +198,13 @@ async fn an_owner_and_a_plain_user_are_enough() {
         let dead = enlisted(&store).await;
         let held =
             [begin(&store, &key("acme", "a"), dead).await, begin(&store, &key("beta", "a"), dead).await];
+        let mut waits = accept(&key("beta", "a"), dead);
+        waits.run.reply = ReplyTarget::Caller;
+        let waits = store.accept(waits).await.unwrap().run;
         let alive = store.enlist(dead.instance, NOW).await.unwrap();
         let recovered = store.recover(&alive, NOW).await.unwrap();
-        let expected: Vec<_> = held.iter().map(|lease| (lease.run, RunState::Queued)).collect();
+        let mut expected: Vec<_> = held.iter().map(|lease| (lease.run, RunState::Queued)).collect();
+        expected.push((waits, RunState::Interrupted));
         assert_eq!(
             recovered.runs.iter().map(|run| (run.run, run.state.clone())).collect::<Vec<_>>(),
             expected

@@ -3,11 +3,14 @@
 use serde_json::json;
 use tidegate_protocol::{RunState, SendOutcome, ToolRunState};
 use tidegate_storage::{
-    AbortOutcome, Admission, Claim, Instances as _, Intent, Journal as _, Library as _, NewToolRun,
-    Outbox as _, OutboxState, RunFilter, RunLookup, Runs as _, SessionFilter, StoreError, ToolOutcome,
+    AbortOutcome, Admission, Claim, Instances as _, Intent, Journal as _, Library as _, NewToolRun, NextSend,
+    Outbox as _, OutboxState, RunFilter, RunLookup, Runs as _, SCHEMA, SessionFilter, StoreError,
+    ToolOutcome,
 };
 
-use crate::scratch::{NOW, accept, begin, enlisted, entry, finish, id, key, part, principal, with_schema};
+use crate::scratch::{
+    NOW, accept, begin, enlisted, entry, finish, id, key, part, principal, send, with_schema,
+};
 
 #[tokio::test]
 async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
@@ -16,7 +19,7 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
         let owner = enlisted(&store).await;
         let key = key("acme", "work");
         let lease = begin(&store, &key, owner).await;
-        let queued = store.accept(accept(&key, Some(owner))).await.unwrap();
+        let queued = store.accept(accept(&key, owner)).await.unwrap();
         assert_eq!(queued.admission, Admission::Queued { ahead: 1 });
 
         let tool =
@@ -69,11 +72,11 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
         let named = store.session_by_name(lease.tenant(), lease.alias.as_deref().unwrap()).await.unwrap();
         assert_eq!(named, Some(session));
 
-        let sending = store.claim_send(&key.scope.tenant, &owner, NOW).await.unwrap().unwrap();
+        let sending = send(&store, &key.scope.tenant, &owner, "lane").await;
         assert_eq!((sending.body.as_str(), sending.attempt), ("nul \0 and \u{1}", 1));
         assert_eq!(
-            store.claim_send(&key.scope.tenant, &owner, NOW).await.unwrap(),
-            None,
+            store.claim_send(&key.scope.tenant, &owner, "lane", 60_000, NOW).await.unwrap(),
+            NextSend::Busy,
             "one at a time a lane"
         );
         let rejected = SendOutcome::Rejected { reason: "no".into() };
@@ -83,7 +86,7 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
         assert_eq!(states.iter().map(|row| row.state.as_str()).collect::<Vec<_>>(), ["dead", "dropped"]);
 
         let status = store.status(&key.scope.tenant).await.unwrap();
-        assert_eq!((status.backend.as_str(), status.schema, status.sessions), ("postgres", 2, 1));
+        assert_eq!((status.backend.as_str(), status.schema, status.sessions), ("postgres", SCHEMA, 1));
         assert_eq!(status.runs, vec![("completed".to_owned(), 1), ("queued".to_owned(), 1)]);
         assert_eq!(status.outbox, vec![("dead".to_owned(), 1), ("dropped".to_owned(), 1)]);
         assert!(status.bytes.unwrap() > 0);
@@ -100,8 +103,8 @@ async fn what_a_dead_incarnation_held_in_any_tenant_is_settled() {
         let held = begin(&store, &acme, dead).await;
         let done = begin(&store, &beta, dead).await;
         store.finish(&done, finish(&done, &["x"], vec![part("l", "1"), part("l", "2")])).await.unwrap();
-        let sending = store.claim_send(&beta.scope.tenant, &dead, NOW).await.unwrap().unwrap();
-        let mut waiting = accept(&caller, Some(dead));
+        let sending = send(&store, &beta.scope.tenant, &dead, "l").await;
+        let mut waiting = accept(&caller, dead);
         waiting.run.reply = tidegate_protocol::ReplyTarget::Caller;
         let waiting = store.accept(waiting).await.unwrap().run;
 
@@ -111,10 +114,11 @@ async fn what_a_dead_incarnation_held_in_any_tenant_is_settled() {
             recovered.runs.iter().map(|run| (run.run, run.state.clone())).collect::<Vec<_>>(),
             [(held.run, RunState::Queued), (waiting, RunState::Interrupted)]
         );
-        assert_eq!(recovered.unknown_sends, [sending.id]);
         assert_eq!(store.recover(&alive, NOW).await.unwrap(), tidegate_storage::Recovered::default());
         let states: Vec<_> = store.outbox_of(&beta.scope.tenant, done.run).await.unwrap();
-        assert_eq!(states.iter().map(|row| row.state.as_str()).collect::<Vec<_>>(), ["unknown", "dropped"]);
+        assert_eq!(states.iter().map(|row| row.state.as_str()).collect::<Vec<_>>(), ["sending", "pending"]);
+        let doubtful = send(&store, &beta.scope.tenant, &alive, "l").await;
+        assert_eq!((doubtful.id, doubtful.attempt, doubtful.doubtful), (sending.id, 2, true));
         assert_eq!(store.heartbeat(&dead, NOW).await, Err(StoreError::StaleFence));
         assert_eq!(store.finish(&held, finish(&held, &["late"], vec![])).await, Err(StoreError::StaleFence));
 

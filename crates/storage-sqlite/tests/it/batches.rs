@@ -7,13 +7,13 @@ use tidegate_storage::{
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 use tidegate_testkit::requests::Requests;
 
-use crate::{integrity, open};
+use crate::{enlisted, integrity, open};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn verbs_that_wait_together_are_committed_together() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Mode::ReadWrite).unwrap();
-    let requests = Requests::new("local", 1);
+    let requests = enlisted(&store, 1).await;
     let (commits, verbs) = store.commits_and_verbs();
     let accepts = (0..200).map(|at| store.accept(requests.accept(&requests.key(&format!("s{at}")))));
     for accepted in join_all(accepts).await {
@@ -28,7 +28,7 @@ async fn verbs_that_wait_together_are_committed_together() {
 async fn a_verb_that_fails_takes_nothing_of_its_batch_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Mode::ReadWrite).unwrap();
-    let requests = Requests::new("local", 2);
+    let requests = enlisted(&store, 2).await;
     let key = requests.key("main");
     let mut first = requests.accept(&key);
     first.idempotency = Some(Idempotency::new("k", b"one", i64::MAX));
@@ -52,7 +52,7 @@ async fn a_verb_that_fails_takes_nothing_of_its_batch_with_it() {
 async fn dropping_the_store_folds_the_log_into_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Mode::ReadWrite).unwrap();
-    let requests = Requests::new("local", 3);
+    let requests = enlisted(&store, 3).await;
     store.accept(requests.accept(&requests.key("main"))).await.unwrap();
     assert_eq!(
         store.runs(requests.tenant(), RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap().len(),
@@ -78,7 +78,7 @@ async fn the_write_ahead_log_stays_bounded_and_a_warm_one_is_reused() {
     for round in 0..60 {
         let turns = (0..64).map(|at| {
             let mut accept = requests.accept(&requests.key(&format!("s{round}-{at}")));
-            accept.claim_for = Some(owner);
+            (accept.owner, accept.claim) = (owner, true);
             let (store, requests) = (&store, &requests);
             async move {
                 let Admission::Claimed(lease) = store.accept(accept).await.unwrap().admission else {

@@ -7,10 +7,19 @@ mod readers;
 
 use std::path::Path;
 
+use tidegate_storage::Instances as _;
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
+use tidegate_testkit::requests::Requests;
 
 fn open(folder: &Path, mode: Mode) -> tidegate_storage::Result<SqliteStore> {
     SqliteStore::open(&SqliteOptions::new(folder.join("tidegate.db"), mode))
+}
+
+/// Requests that an instance of this store accepts.
+async fn enlisted(store: &SqliteStore, seed: u64) -> Requests {
+    let requests = Requests::new("local", seed);
+    requests.set_owner(store.enlist(requests.id(), requests.now()).await.unwrap());
+    requests
 }
 
 fn integrity(folder: &Path) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidegate_storage::{Library as _, RunFilter, Runs as _, SCHEMA, StoreError};
+use tidegate_storage::{Library as _, RunFilter, SCHEMA, StoreError};
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 use tidegate_testkit::requests::Requests;
 
@@ -21,12 +21,28 @@ fn schema_of(file: &Path) -> u32 {
 async fn data_of_the_previous_schema_is_copied_then_migrated_and_all_there() {
     let folder = tempfile::tempdir().unwrap();
     let requests = Requests::new("local", 1);
-    let old = SqliteStore::open(&at_schema(folder.path(), 1)).unwrap();
-    let accepted = old.accept(requests.accept(&requests.key("main"))).await.unwrap();
-    drop(old);
+    drop(SqliteStore::open(&at_schema(folder.path(), 1)).unwrap());
+    let accept = requests.accept(&requests.key("main"));
+    let json = |value: serde_json::Result<String>| value.unwrap();
+    rusqlite::Connection::open(folder.path().join("tidegate.db"))
+        .unwrap()
+        .execute(
+            "INSERT INTO runs (tenant_id, id, session_key, new_session_id, fresh, state, queue, attempt, actor,
+               spec_json, input_json, reply_json, created_at)
+             VALUES ('local', ?1, ?2, ?3, 0, 'queued', 1, 0, 'local:owner', ?4, ?5, ?6, 0)",
+            [
+                accept.run.id.to_string(),
+                accept.key.to_string(),
+                accept.new_session.id.to_string(),
+                json(serde_json::to_string(&accept.run.spec)),
+                json(serde_json::to_string(&accept.run.input)),
+                json(serde_json::to_string(&accept.run.reply)),
+            ],
+        )
+        .unwrap();
     let store = open(folder.path(), Mode::ReadWrite).unwrap();
     let runs = store.runs(requests.tenant(), RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
-    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [accepted.run]);
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [accept.run.id]);
     assert_eq!(schema_of(&folder.path().join("tidegate.db")), SCHEMA);
     let copies: Vec<_> =
         std::fs::read_dir(folder.path().join("backups")).unwrap().map(|file| file.unwrap().path()).collect();

@@ -6,7 +6,7 @@ use tidegate_storage::{Library as _, Runs as _, StoreError};
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 use tidegate_testkit::requests::Requests;
 
-use crate::open;
+use crate::{enlisted, open};
 
 #[tokio::test]
 async fn a_reader_never_creates_never_migrates_and_never_writes() {
@@ -46,7 +46,7 @@ fn a_file_that_is_no_database_is_named_and_left_as_it_is() {
 async fn the_file_and_its_log_are_private() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Mode::ReadWrite).unwrap();
-    let requests = Requests::new("local", 1);
+    let requests = enlisted(&store, 1).await;
     store.accept(requests.accept(&requests.key("main"))).await.unwrap();
     for name in ["tidegate.db", "tidegate.db-wal"] {
         let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();

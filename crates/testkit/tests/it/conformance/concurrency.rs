@@ -262,7 +262,7 @@ async fn two_networks_may_deliver_into_the_same_sessions_at_once(store: &Scratch
     let batches = (0..8).map(|batch: u32| {
         let mut ingest = make.ingest(&make.key("a"), &[2 * batch, 2 * batch + 1, 99], None);
         // In opposite orders: they would wait for each other.
-        let other = usize::from(batch % 2 == 0);
+        let other = usize::from(batch.is_multiple_of(2));
         ingest.messages[other].key = make.key("b");
         store.ingest(ingest)
     });

@@ -53,9 +53,12 @@ async fn decided(store: &ScratchStore, retry: bool) -> Vec<(&'static str, Decide
 }
 
 fn table(done: &[&str]) -> Vec<(&'static str, Decided)> {
-    let decided = |state: &'static str| match done.contains(&state) {
-        true => (state, Decided::Done { parts: 1 }),
-        false => (state, Decided::Refused(OutboxState::parse(state))),
+    let decided = |state: &'static str| {
+        if done.contains(&state) {
+            (state, Decided::Done { parts: 1 })
+        } else {
+            (state, Decided::Refused(OutboxState::parse(state)))
+        }
     };
     STATES.map(decided).to_vec()
 }

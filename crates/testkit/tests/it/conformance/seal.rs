@@ -166,7 +166,7 @@ async fn a_row_changed_with_its_digest_breaks_the_chain(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let ids = sealed_trail(store, &make).await;
     let mut row = store.sealed_rows(make.tenant(), 1).await.unwrap().remove(0);
-    row.content.actor = "somebody".to_owned();
+    "somebody".clone_into(&mut row.content.actor);
     let digest = row.content.digest(&row.salt);
     let sql =
         format!("UPDATE audit_logs SET actor = 'somebody', digest = '{digest}' WHERE id = '{}'", ids[0]);

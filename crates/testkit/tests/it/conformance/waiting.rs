@@ -81,7 +81,7 @@ async fn a_callers_run_elsewhere_is_listed_once_its_process_is_void(store: &Scra
     let key = make.key("work");
     queue(store, make.accept(&key)).await;
     queue(store, make.accept_from_channel(&key)).await;
-    assert_eq!(listed(store, &make, owner).await, [key.clone()]);
+    assert_eq!(listed(store, &make, owner).await, std::slice::from_ref(&key));
     assert_eq!(listed(store, &make, other).await, [], "it would find the session busy");
     store.enlist(owner.instance, make.now()).await.unwrap();
     assert_eq!(listed(store, &make, other).await, [key]);
