@@ -70,6 +70,7 @@ fn request(session: &str, text: &str) -> Request {
         idempotency: None,
         spec: spec("offline", 10_000),
         reply: ReplyTarget::Caller,
+        patience: None,
     }
 }
 
@@ -82,7 +83,7 @@ async fn put(
     request: Request,
     emit: &mut (dyn FnMut(&RunEventBody) + Send),
 ) -> Result<Answer, EngineError> {
-    engine.ask(request, Duration::from_secs(5), &Shutdown::new(), emit).await
+    engine.ask(request, &Shutdown::new(), emit).await
 }
 
 fn transcript(root: &Path, answer: &Answer) -> PathBuf {

@@ -36,7 +36,8 @@ async fn a_wedged_run_ends_at_its_deadline_and_its_session_goes_on() {
     let engine = start(folder.path()).await;
     let mut request = wedged("main");
     request.spec.limits.deadline_ms = 200;
-    let wedged = put(&engine, request, &mut |_| {});
+    let mut ignore = |_: &tidegate_protocol::RunEventBody| {};
+    let wedged = put(&engine, request, &mut ignore);
     let other = ask(&engine, "other", "meanwhile");
     let (wedged, other) = futures_util::future::join(wedged, other).await;
     assert_eq!(wedged.unwrap_err().body().code, ErrorCode::DeadlineExceeded);

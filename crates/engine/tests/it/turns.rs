@@ -68,10 +68,7 @@ async fn a_cancelled_run_that_waits_for_its_turn_ends_as_aborted() {
     let lane = engine.submit(crate::network::wedged("other")).await.unwrap();
     let cancel = Shutdown::new();
     cancel.request();
-    let error = engine
-        .ask(request("main", "hi"), Duration::from_secs(60), &cancel, &mut |_| {})
-        .await
-        .unwrap_err();
+    let error = engine.ask(request("main", "hi"), &cancel, &mut |_| {}).await.unwrap_err();
     assert_eq!(error.body().code, ErrorCode::Aborted);
     engine.abort(&Principal::local_owner(scope().tenant), lane.run).await.unwrap();
     ask(&engine, "main", "again").await.unwrap();
@@ -83,8 +80,9 @@ async fn a_request_that_waits_too_long_for_its_turn_is_told_that_the_session_is_
     let folder = tempfile::tempdir().unwrap();
     let engine = start(folder.path()).await;
     let wedged = engine.submit(crate::network::wedged("main")).await.unwrap();
-    let patience = Duration::from_millis(100);
-    let error = engine.ask(request("main", "hi"), patience, &Shutdown::new(), &mut |_| {}).await.unwrap_err();
+    let patience = Some(Duration::from_millis(100));
+    let waiting = tidegate_engine::Request { patience, ..request("main", "hi") };
+    let error = put(&engine, waiting, &mut |_| {}).await.unwrap_err();
     assert_eq!(error.body().code, ErrorCode::SessionBusy);
     engine.abort(&Principal::local_owner(scope().tenant), wedged.run).await.unwrap();
     assert_eq!(ask(&engine, "main", "next").await.unwrap().text.matches("context=1条").count(), 1);

@@ -18,6 +18,9 @@ use crate::gate::Gate;
 use crate::names::key_of;
 use crate::presence::{Leaving, Presence};
 
+/// How long a question may wait for its turn in the session.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered {
     let ask: Ask = body::read(request).await?;
     body::check_text(&ask.text)?;
@@ -40,6 +43,7 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
         idempotency: Some(ask.key),
         spec,
         reply: ReplyTarget::Caller,
+        patience: Some(PATIENCE),
     };
     let (submitted, presence) = gate.submit(request, Leaving::Aborts).await?;
     let lines = Lines::new(gate, submitted, presence);

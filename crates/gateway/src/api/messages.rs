@@ -29,6 +29,7 @@ pub(crate) async fn post(State(gate): State<Gate>, Path(name): Path<String>, req
         idempotency: Some(client_key),
         spec,
         reply: ReplyTarget::Session,
+        patience: None,
     };
     let (submitted, _) = gate.submit(request, Leaving::GoesOn).await?;
     let status = if submitted.replayed { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -84,6 +84,7 @@ fn translate(
         idempotency,
         spec,
         reply: ReplyTarget::Caller,
+        patience: None,
     };
     Ok((request, leaving))
 }
