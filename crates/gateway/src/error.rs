@@ -8,7 +8,7 @@ use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::RandomnessError;
 
 #[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
+pub enum ServeError {
     #[error(
         "another program listens on {address}; choose another port with --port or `tidegate config set gateway.port <n>`"
     )]
@@ -21,16 +21,19 @@ pub enum GatewayError {
     Token { path: PathBuf, cause: io::Error },
     #[error("{} does not hold a token; remove it and start again, a new one is made", .path.display())]
     TokenDamaged { path: PathBuf },
+    #[error("no port is open here")]
+    NoPort,
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
 }
 
-impl GatewayError {
+impl ServeError {
     pub fn body(&self) -> ErrorBody {
         let code = match self {
             Self::PortInUse { .. } => ErrorCode::PortInUse,
             Self::Port { .. } => ErrorCode::InvalidValue,
             Self::Socket { .. } | Self::Token { .. } | Self::TokenDamaged { .. } => ErrorCode::HomeUnusable,
+            Self::NoPort => ErrorCode::Unavailable,
             Self::Randomness(_) => ErrorCode::Internal,
         };
         ErrorBody::new(code, self.to_string())

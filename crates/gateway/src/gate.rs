@@ -1,22 +1,59 @@
 //! The gateway: what its listeners share, and how each of them is opened.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tidegate_engine::Engine;
 use tidegate_policy::Principal;
-use tidegate_runtime::{Clock, RandomnessError, Shutdown};
+use tidegate_runtime::{Clock, RandomnessError, Shutdown, SystemClock};
 use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
-use crate::error::GatewayError;
+use crate::error::ServeError;
 use crate::login::Codes;
 use crate::server::Server;
 use crate::token::LocalToken;
 
 /// The release that answers.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a gateway that stays needs.
+pub struct ServerOptions {
+    /// Port 0 takes any free one.
+    pub address: SocketAddr,
+    /// The file of the home's token; made if it is not there.
+    pub token: PathBuf,
+    /// Asked for by `POST /api/v1/stop`.
+    pub stop: Shutdown,
+}
+
+/// Opens the port with the page, and the control socket. The caller holds the home's lock.
+pub async fn serve(
+    engine: Engine,
+    options: ServerOptions,
+    socket: &Path,
+) -> Result<(Server, Server), ServeError> {
+    let ServerOptions { address, token, stop } = options;
+    let token = Some(LocalToken::load_or_create(&token)?);
+    let gateway = Gateway::new(
+        engine,
+        Options { token, clock: Arc::new(SystemClock), page: true, hosts: Vec::new(), stop },
+    );
+    Ok((gateway.serve(address).await?, gateway.control(socket)?))
+}
+
+/// Opens the control socket alone: where others join a command that holds the home for a moment.
+pub fn control(engine: Engine, socket: &Path) -> Result<Server, ServeError> {
+    let options = Options {
+        token: None,
+        clock: Arc::new(SystemClock),
+        page: false,
+        hosts: Vec::new(),
+        stop: Shutdown::new(),
+    };
+    Gateway::new(engine, options).control(socket)
+}
 
 /// How a gateway is to work.
 pub struct Options {
@@ -80,7 +117,7 @@ impl Gateway {
     }
 
     /// Opens the port. Port 0 takes any free one; [`Server::address`] says which.
-    pub async fn serve(&self, address: SocketAddr) -> Result<Server, GatewayError> {
+    pub async fn serve(&self, address: SocketAddr) -> Result<Server, ServeError> {
         let server = Server::port(Arc::clone(&self.shared), address).await?;
         if let Some(address) = server.address() {
             let _ = self.shared.address.set(address);
@@ -89,18 +126,8 @@ impl Gateway {
     }
 
     /// Opens the control socket. The caller holds the home's lock: a file that is there already is stale.
-    pub fn control(&self, path: &Path) -> Result<Server, GatewayError> {
+    pub fn control(&self, path: &Path) -> Result<Server, ServeError> {
         Server::control(Arc::clone(&self.shared), path)
-    }
-
-    /// Where a browser on this computer finds the page. `None` while no port is open.
-    pub fn url(&self) -> Option<String> {
-        self.shared.origin()
-    }
-
-    /// An address that logs a browser in once. `None` while no port is open.
-    pub fn login_link(&self) -> Result<Option<String>, RandomnessError> {
-        self.shared.login_link()
     }
 }
 

@@ -24,8 +24,8 @@ mod token;
 
 pub use access::Access;
 pub use cookie::COOKIE;
-pub use error::GatewayError;
-pub use gate::{Gateway, Options};
+pub use error::ServeError;
+pub use gate::{Gateway, Options, ServerOptions, control, serve};
 pub use routes::{ROUTES, Route};
 pub use server::Server;
 pub use token::LocalToken;

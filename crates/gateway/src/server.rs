@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
-use crate::error::GatewayError;
+use crate::error::ServeError;
 use crate::gate::{Entrance, Gate, Shared};
 use crate::routes::router;
 
@@ -50,12 +50,12 @@ struct Hall {
 }
 
 impl Server {
-    pub(crate) async fn port(shared: Arc<Shared>, wanted: SocketAddr) -> Result<Self, GatewayError> {
+    pub(crate) async fn port(shared: Arc<Shared>, wanted: SocketAddr) -> Result<Self, ServeError> {
         let listener = TcpListener::bind(wanted).await.map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::AddrInUse => GatewayError::PortInUse { address: wanted },
-            _ => GatewayError::Port { address: wanted, cause },
+            std::io::ErrorKind::AddrInUse => ServeError::PortInUse { address: wanted },
+            _ => ServeError::Port { address: wanted, cause },
         })?;
-        let address = listener.local_addr().map_err(|cause| GatewayError::Port { address: wanted, cause })?;
+        let address = listener.local_addr().map_err(|cause| ServeError::Port { address: wanted, cause })?;
         let origins = Origins::new(address, &shared.options.hosts);
         let mut server = Self::new(shared);
         server.address = Some(address);
@@ -64,9 +64,9 @@ impl Server {
         Ok(server)
     }
 
-    pub(crate) fn control(shared: Arc<Shared>, path: &Path) -> Result<Self, GatewayError> {
+    pub(crate) fn control(shared: Arc<Shared>, path: &Path) -> Result<Self, ServeError> {
         let listener =
-            socket::bind(path).map_err(|cause| GatewayError::Socket { path: path.to_owned(), cause })?;
+            socket::bind(path).map_err(|cause| ServeError::Socket { path: path.to_owned(), cause })?;
         let mut server = Self::new(shared);
         server.path = Some(path.to_owned());
         let hall = server.hall(Entrance::Control);
@@ -104,17 +104,20 @@ impl Server {
         self.address
     }
 
-    /// Takes no new connection: once this returns, whoever tries is refused. Answers under way go on, but streams
-    /// without an end of their own end, and idle connections close.
-    pub async fn stop_listening(&self) {
-        self.withdraw();
-        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = listening {
-            let _ = task.join().await;
-        }
+    /// Where a browser on this computer finds it; the control socket's file if it has no port.
+    pub fn url(&self) -> String {
+        let file = || self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        self.shared.origin().unwrap_or_else(file)
     }
 
-    fn withdraw(&self) {
+    /// An address that logs a browser in once.
+    pub fn login_link(&self) -> Result<String, ServeError> {
+        self.shared.login_link()?.ok_or(ServeError::NoPort)
+    }
+
+    /// Takes no new connection: whoever tries is refused or hung up on. Answers under way go on, but streams without an
+    /// end of their own end, and idle connections close.
+    pub fn stop_listening(&self) {
         // First the name, so that whoever comes now finds nobody instead of a socket that hangs up.
         if let Some(path) = &self.path
             && !self.stop.is_requested()
@@ -125,8 +128,13 @@ impl Server {
         self.stop.request();
     }
 
-    /// Returns once the last answer was read to its end, or its reader went away. The caller sets the deadline.
+    /// Returns once the listener is closed and the last answer was read to its end, or its reader went away. The
+    /// caller sets the deadline.
     pub async fn drained(&self) {
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = listening {
+            let _ = task.join().await;
+        }
         self.connections.close();
         self.connections.wait().await;
         self.shared.tasks.close();
@@ -136,7 +144,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.withdraw();
+        self.stop_listening();
     }
 }
 

@@ -15,7 +15,7 @@ use sha2::Sha256;
 use tidegate_runtime::RandomnessError;
 use tidegate_secrets::Secret;
 
-use crate::error::GatewayError;
+use crate::error::ServeError;
 
 /// Bytes of randomness in a token or a code.
 pub(crate) const TOKEN_BYTES: usize = 32;
@@ -28,14 +28,14 @@ pub struct LocalToken {
 
 impl LocalToken {
     /// Reads the token, or makes it at the first start. The caller holds the home's lock.
-    pub fn load_or_create(path: &Path) -> Result<Self, GatewayError> {
-        let fail = |cause| GatewayError::Token { path: path.to_owned(), cause };
+    pub fn load_or_create(path: &Path) -> Result<Self, ServeError> {
+        let fail = |cause| ServeError::Token { path: path.to_owned(), cause };
         match fs::read_to_string(path) {
             Ok(text) => {
                 tighten(path).map_err(fail)?;
                 let text = text.trim();
                 if text.len() < BASE64_URL_SAFE_NO_PAD.encode([0; TOKEN_BYTES]).len() {
-                    return Err(GatewayError::TokenDamaged { path: path.to_owned() });
+                    return Err(ServeError::TokenDamaged { path: path.to_owned() });
                 }
                 Ok(Self { text: Secret::new(text) })
             }
@@ -45,7 +45,7 @@ impl LocalToken {
                 Ok(Self { text: Secret::new(text) })
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(GatewayError::TokenDamaged { path: path.to_owned() })
+                Err(ServeError::TokenDamaged { path: path.to_owned() })
             }
             Err(cause) => Err(fail(cause)),
         }
@@ -137,7 +137,7 @@ mod tests {
         for content in [&b""[..], b"short\n", b"\xff\xfe"] {
             fs::write(&path, content).unwrap();
             let error = LocalToken::load_or_create(&path).unwrap_err();
-            assert!(matches!(error, GatewayError::TokenDamaged { .. }), "{error}");
+            assert!(matches!(error, ServeError::TokenDamaged { .. }), "{error}");
         }
     }
 }

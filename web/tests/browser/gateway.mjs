@@ -38,7 +38,7 @@ export class Gateway {
 
   /** Starts the program and waits until it says where it listens. */
   async run(port) {
-    const words = ["gateway", "run", "--json", "--port", String(port)];
+    const words = ["up", "--json", "--port", String(port)];
     this.child = spawn(program(), words, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     let complaints = "";
     this.child.stderr.on("data", (bytes) => {

@@ -10,7 +10,7 @@ use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
 use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
-use tidegate_gateway::{Gateway, GatewayError, LocalToken, Options as GatewayOptions, Server};
+use tidegate_gateway::{ServeError, Server, ServerOptions};
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
@@ -98,7 +98,6 @@ async fn hold(home: &Home) -> Result<HomeLock, Failure> {
 /// The gateway of this process.
 struct Host {
     engine: Engine,
-    gateway: Gateway,
     port: Server,
     control: Server,
     /// Asked for through the control socket.
@@ -132,25 +131,18 @@ impl Host {
             Bind::Loopback => [127, 0, 0, 1],
             Bind::Lan => [0, 0, 0, 0],
         };
-        let options = GatewayOptions {
-            token: Some(LocalToken::load_or_create(&home.local_token())?),
-            clock: Arc::new(SystemClock),
-            page: true,
-            hosts: Vec::new(),
-            stop: stop.clone(),
-        };
-        let gateway = Gateway::new(engine.clone(), options);
-        let port = gateway.serve((ip, port).into()).await?;
-        let control = gateway.control(&home.control_socket())?;
+        let options =
+            ServerOptions { address: (ip, port).into(), token: home.local_token(), stop: stop.clone() };
+        let (port, control) = tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
         fault::pause("cli.gateway.listening").await;
-        Ok(Self { engine, gateway, port, control, stop, drain })
+        Ok(Self { engine, port, control, stop, drain })
     }
 
     /// Says where it is, and what the owner should know.
     async fn report(&self, app: &App, parsed: &Parsed, link: bool) -> Result<(), Failure> {
-        let url = self.gateway.url().unwrap_or_default();
-        let link = if link { self.gateway.login_link().map_err(EngineError::from)? } else { None };
+        let url = self.port.url();
+        let link = if link { Some(self.port.login_link()?) } else { None };
         if parsed.has("json") {
             // One line: whoever started it reads exactly that.
             print_line(&json!({ "url": url, "link": link, "pid": std::process::id() }).to_string())?;
@@ -243,7 +235,7 @@ impl Host {
         let budget = if failed { Duration::ZERO } else { self.drain };
         let drained = self.engine.close(Drain::Within(budget)).await;
         for server in [&self.port, &self.control] {
-            server.stop_listening().await;
+            server.stop_listening();
         }
         for server in [&self.port, &self.control] {
             let _ = tokio::time::timeout(Duration::from_secs(2), server.drained()).await;
@@ -380,8 +372,8 @@ pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
     })
 }
 
-impl From<GatewayError> for Failure {
-    fn from(error: GatewayError) -> Self {
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
         let body = error.body();
         Self::new(body.code, Message::plain(body.message))
     }

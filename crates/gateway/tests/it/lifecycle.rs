@@ -63,7 +63,7 @@ async fn a_listener_that_stops_finishes_what_it_answers_and_refuses_the_rest() {
     let mut feed = EventReader::new(house.owner("GET", "/api/v1/sessions/main/events").open().await);
     feed.expect("snapshot").await;
     for server in [&house.port, &house.control] {
-        server.stop_listening().await;
+        server.stop_listening();
     }
     assert!(!house.socket.exists());
     assert!(matches!(house.client().status(LONG).await, Err(ClientError::Nobody { .. })));
@@ -89,7 +89,7 @@ async fn a_closed_gateway_lets_the_home_go() {
     while stream.next(LONG).await.unwrap().is_some() {}
     house.engine.close(Drain::Everything).await;
     for server in [&house.port, &house.control] {
-        server.stop_listening().await;
+        server.stop_listening();
         tokio::time::timeout(LONG, server.drained()).await.expect("nothing is left");
     }
     let House { engine, gateway, port, control, _folder, .. } = house;
