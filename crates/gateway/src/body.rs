@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
+use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use tidegate_protocol::ErrorCode;
 
@@ -14,6 +16,8 @@ use crate::answer::Refusal;
 pub(crate) const LARGEST_TEXT: usize = 1024 * 1024;
 /// Room for what surrounds the text.
 const LARGEST: usize = LARGEST_TEXT + 64 * 1024;
+/// How much is read past that before the connection is closed.
+const FORGOTTEN: usize = 16 * 1024 * 1024;
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -23,18 +27,33 @@ pub(crate) async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Ref
         let message = "the body must be JSON: send it with `Content-Type: application/json`";
         return Err(Refusal::new(ErrorCode::UnsupportedMediaType, message));
     }
-    if announced(request.headers()).is_some_and(|length| length > LARGEST as u64) {
-        return Err(too_large());
-    }
-    let reading = axum::body::to_bytes(request.into_body(), LARGEST);
-    let Ok(bytes) = tokio::time::timeout(PATIENCE, reading).await else {
+    let Ok(bytes) = tokio::time::timeout(PATIENCE, collect(request.into_body())).await else {
         return Err(Refusal::new(ErrorCode::BadRequest, "the body did not arrive in time"));
     };
-    // Too long, or the caller went away, who reads no answer.
-    let bytes = bytes.map_err(|_| too_large())?;
+    let bytes = bytes?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Refusal::new(ErrorCode::BadRequest, format!("the body is not what this address takes: {error}"))
     })
+}
+
+/// The whole body. One that is too large is read on and forgotten for a while: a caller that still writes would lose
+/// the answer when the connection closes.
+async fn collect(body: Body) -> Result<Vec<u8>, Refusal> {
+    let mut chunks = body.into_data_stream();
+    let (mut bytes, mut forgotten) = (Vec::new(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let ended = |_| Refusal::new(ErrorCode::BadRequest, "the body ended early");
+        let chunk = chunk.map_err(ended)?;
+        if forgotten == 0 && bytes.len() + chunk.len() <= LARGEST {
+            bytes.extend_from_slice(&chunk);
+            continue;
+        }
+        forgotten += chunk.len();
+        if forgotten > FORGOTTEN {
+            break;
+        }
+    }
+    if forgotten > 0 { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// Refuses an empty or too long text.
@@ -66,8 +85,4 @@ fn too_large() -> Refusal {
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
-}
-
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -34,6 +34,20 @@ pub(crate) fn key_of(
     Ok(key)
 }
 
+/// The same for whoever wants an answer there: its agent must be one that is configured.
+pub(crate) fn answering_key_of(
+    settings: &Settings,
+    tenant: &TenantId,
+    agent: Option<&str>,
+    name: &str,
+) -> Result<SessionKey, Refusal> {
+    let key = key_of(settings, tenant, agent, name)?;
+    if settings.scope(Some(key.scope.agent.as_str()))? != key.scope {
+        return Err(Refusal::new(ErrorCode::NotFound, format!("session {name} does not exist")));
+    }
+    Ok(key)
+}
+
 /// The name that means the key; [`key_of`] turns it back.
 pub(crate) fn name_of(default: &Scope, key: &SessionKey) -> String {
     let label = key.label();
@@ -46,4 +60,35 @@ pub(crate) fn name_of(default: &Scope, key: &SessionKey) -> String {
         && !label.trim().is_empty()
         && !label.chars().any(char::is_control);
     if plain { label } else { key.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_config::{ConfigFile, Env};
+
+    use super::*;
+
+    #[test]
+    fn a_name_leads_back_to_its_conversation() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ConfigFile::new(folder.path().join("config.json5"), folder.path().join("revisions"));
+        let settings = Settings::new(&file.load(&Env::of_this_process()).unwrap());
+        let default = settings.scope(None).unwrap();
+        let at = "tenant:local/workspace:default/agent";
+        for (key, expected) in [
+            (format!("{at}:main/main"), "main".to_owned()),
+            (format!("{at}:main/name:trip%20to%20%2F"), "trip to /".to_owned()),
+            (format!("{at}:main/name:main"), format!("{at}:main/name:main")),
+            (format!("{at}:main/name:tenant%3Ax"), format!("{at}:main/name:tenant%3Ax")),
+            (format!("{at}:main/name:%20"), format!("{at}:main/name:%20")),
+            (format!("{at}:main/main:thread:7"), format!("{at}:main/main:thread:7")),
+            (format!("{at}:main/dm:slack:T1:U1"), format!("{at}:main/dm:slack:T1:U1")),
+            (format!("{at}:other/main"), format!("{at}:other/main")),
+        ] {
+            let key: SessionKey = key.parse().unwrap();
+            let name = name_of(&default, &key);
+            assert_eq!(name, expected);
+            assert_eq!(key_of(&settings, &default.tenant, None, &name).unwrap(), key);
+        }
+    }
 }

@@ -15,7 +15,7 @@ use tidegate_storage::SessionChoice;
 use crate::answer::{Answered, Refusal};
 use crate::body;
 use crate::gate::Gate;
-use crate::names::key_of;
+use crate::names::answering_key_of;
 use crate::presence::{Leaving, Presence};
 
 /// How long a question may wait for its turn in the session.
@@ -30,7 +30,7 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
         return Err(Refusal::new(ErrorCode::AuthRequired, message));
     }
     let engine = gate.engine();
-    let key = key_of(engine.settings(), engine.tenant(), ask.agent.as_deref(), &ask.session)?;
+    let key = answering_key_of(engine.settings(), engine.tenant(), ask.agent.as_deref(), &ask.session)?;
     let timeout = ask.timeout_ms.map(Duration::from_millis);
     let spec = engine.settings().run_spec(&key.scope, ask.provider.as_deref(), timeout)?;
     let request = tidegate_engine::Request {

@@ -9,7 +9,7 @@ use tidegate_storage::SessionChoice;
 use crate::answer::{Answered, json_with};
 use crate::body;
 use crate::gate::Gate;
-use crate::names::key_of;
+use crate::names::answering_key_of;
 use crate::presence::Leaving;
 
 pub(crate) async fn post(State(gate): State<Gate>, Path(name): Path<String>, request: Request) -> Answered {
@@ -17,7 +17,7 @@ pub(crate) async fn post(State(gate): State<Gate>, Path(name): Path<String>, req
     body::check_text(&text)?;
     body::check_key(&client_key)?;
     let engine = gate.engine();
-    let key = key_of(engine.settings(), engine.tenant(), None, &name)?;
+    let key = answering_key_of(engine.settings(), engine.tenant(), None, &name)?;
     let spec = engine.settings().run_spec(&key.scope, None, None)?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),

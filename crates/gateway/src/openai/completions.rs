@@ -23,7 +23,7 @@ use super::wire::{ChatRequest, Frame, error_body};
 use crate::answer::{Answered, Refusal, json};
 use crate::body;
 use crate::gate::Gate;
-use crate::names::key_of;
+use crate::names::answering_key_of;
 use crate::presence::{Leaving, Presence};
 
 pub(crate) async fn completions(State(gate): State<Gate>, request: Request) -> Answered {
@@ -65,7 +65,7 @@ fn translate(
         .map_err(|error| Refusal::new(ErrorCode::Internal, error.to_string()))?;
     let conversation = route::conversation(headers, chat.user.as_deref(), &fresh.to_string());
     let agent = route::agent(headers, chat.model.as_deref());
-    let key = key_of(engine.settings(), engine.tenant(), agent, &conversation.name)?;
+    let key = answering_key_of(engine.settings(), engine.tenant(), agent, &conversation.name)?;
     let idempotency = route::idempotency(headers).map(str::to_owned);
     if let Some(key) = &idempotency {
         body::check_key(key)?;

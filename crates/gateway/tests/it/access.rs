@@ -180,6 +180,18 @@ async fn what_is_not_there_or_not_fitting_is_told_with_a_code() {
             400,
             "BAD_REQUEST",
         ),
+        (
+            post("/api/v1/sessions/tenant%3Alocal%2Fworkspace%3Adefault%2Fagent%3Aghost%2Fmain/messages")
+                .json(&json!({"text": "hi", "key": "k"})),
+            404,
+            "NOT_FOUND",
+        ),
+        (
+            post("/api/v1/sessions/tenant%3Aelse%2Fworkspace%3Adefault%2Fagent%3Amain%2Fmain/messages")
+                .json(&json!({"text": "hi", "key": "k"})),
+            404,
+            "NOT_FOUND",
+        ),
         (post("/api/v1/runs/01890a5d-ac96-774b-bcce-b302099a8057/abort"), 404, "NOT_FOUND"),
         (post("/api/v1/runs/what/abort"), 404, "NOT_FOUND"),
         (post("/api/v1/outbox/what/retry"), 404, "NOT_FOUND"),

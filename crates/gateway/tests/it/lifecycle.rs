@@ -105,12 +105,21 @@ async fn a_head_or_a_line_without_end_is_cut_off() {
     assert_eq!(house.call("GET", "/healthz").send().await.status, StatusCode::OK);
 }
 
+/// What is embedded depends on whether `web/dist` was there when the gateway was built.
 #[tokio::test]
-async fn without_a_built_page_a_notice_says_how_to_build_it() {
+async fn the_page_is_served_with_its_assets_or_a_notice_says_how_to_build_it() {
     let house = House::open().await;
     let reply = house.call("GET", "/").send().await;
     assert_eq!((reply.status, reply.header("content-type")), (StatusCode::OK, "text/html; charset=utf-8"));
     let page = String::from_utf8(reply.body).unwrap();
-    // What is embedded depends on whether `web/dist` was there.
-    assert!(page.contains("make run") || page.contains("<script"), "{page}");
+    let Some((_, asset)) = page.split_once("\"/assets/") else {
+        assert!(page.contains("make run"), "{page}");
+        return;
+    };
+    let asset = format!("/assets/{}", asset.split('"').next().unwrap());
+    let reply = house.call("GET", &asset).send().await;
+    assert_eq!(reply.status, StatusCode::OK, "{asset}");
+    assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
+    assert!(reply.header("content-type").starts_with("text/"), "{asset}");
+    assert_eq!(house.call("POST", &asset).send().await.code(), "METHOD_NOT_ALLOWED");
 }
