@@ -58,6 +58,11 @@ fn interrupted_by_signal() -> ErrorBody {
 impl Engine {
     /// Accepts a request. Once this returns it is durable and will come to an end.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
+        let engine = self.clone();
+        self.core.unbroken("submit", async move { engine.take(request).await }).await?
+    }
+
+    async fn take(self, request: Request) -> Result<Submitted, EngineError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
@@ -188,6 +193,17 @@ fn fingerprint(key: &SessionKey, text: &str) -> Vec<u8> {
 }
 
 impl Core {
+    /// Does work to its end, also when whoever asked for it goes away: between a commit and what follows from it there
+    /// must be no gap. The engine does not end before it.
+    pub(crate) async fn unbroken<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let done = tidegate_runtime::spawn(name, self.work.track_future(work)).join().await;
+        done.map_err(|end| StoreError::Internal(end.to_string()).into())
+    }
+
     pub(crate) async fn row(&self, run: RunId) -> Result<RunRow, EngineError> {
         let row = self.store.run(&self.tenant, &RunLookup::Id(run)).await?;
         row.ok_or_else(|| StoreError::NotFound(format!("run {run}")).into())
