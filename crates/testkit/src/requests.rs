@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use tidegate_policy::Principal;
@@ -13,8 +14,8 @@ use tidegate_protocol::{
     TenantId, ToolRunState, Usage,
 };
 use tidegate_storage::{
-    Accept, Ending, Finish, Idempotency, Intent, NewEntry, NewPart, NewRun, NewSession, NewToolRun,
-    SessionChoice, ToolOutcome,
+    Accept, Ending, Finish, Idempotency, Ingest, Intent, NewEntry, NewPart, NewRun, NewSession, NewToolRun,
+    Owner, SessionChoice, ToolOutcome,
 };
 
 /// When every sequence of requests begins: 2026-02-23T17:07:31Z.
@@ -27,6 +28,8 @@ pub struct Requests {
     seed: u64,
     drawn: AtomicU64,
     now: AtomicI64,
+    /// Who accepts.
+    owner: Mutex<Option<Owner>>,
 }
 
 /// Reads a name, key or id that the test wrote itself.
@@ -36,7 +39,13 @@ pub fn parse<T: FromStr<Err: Debug>>(text: &str) -> T {
 
 impl Requests {
     pub fn new(tenant: &str, seed: u64) -> Self {
-        Self { tenant: parse(tenant), seed, drawn: AtomicU64::new(0), now: AtomicI64::new(EPOCH) }
+        Self {
+            tenant: parse(tenant),
+            seed,
+            drawn: AtomicU64::new(0),
+            now: AtomicI64::new(EPOCH),
+            owner: Mutex::default(),
+        }
     }
 
     pub fn tenant(&self) -> &TenantId {
@@ -73,6 +82,16 @@ impl Requests {
         self.now.store(now, Ordering::Relaxed);
     }
 
+    /// Names who accepts the requests made from now on.
+    pub fn set_owner(&self, owner: Owner) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
+    }
+
+    /// Who accepts. Nobody that any store knows, until somebody was named.
+    pub fn owner(&self) -> Option<Owner> {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn scope(&self) -> Scope {
         Scope { tenant: self.tenant.clone(), workspace: parse("default"), agent: parse("main") }
     }
@@ -98,7 +117,9 @@ impl Requests {
             new_session: NewSession { id: self.id(), alias: None },
             inbound: None,
             idempotency: None,
-            claim_for: None,
+            ephemeral: false,
+            owner: self.owner().unwrap_or_else(|| Owner { instance: self.id(), incarnation: 0 }),
+            claim: false,
             now,
         }
     }
@@ -129,6 +150,28 @@ impl Requests {
         (self.id(), inbound)
     }
 
+    /// What a network delivered at once: each message is known by its number there.
+    pub fn ingest(&self, key: &SessionKey, numbers: &[u32], cursor: Option<&str>) -> Ingest {
+        let messages: Vec<Accept> = numbers
+            .iter()
+            .map(|number| {
+                let text = format!("message {number}");
+                let idempotency = Some(self.idempotency(&format!("slack T1 {number}"), &text));
+                Accept { idempotency, ..self.accept_from_channel(key) }
+            })
+            .collect();
+        let now = self.now();
+        Ingest {
+            tenant: self.tenant.clone(),
+            owner: self.owner().unwrap_or_else(|| Owner { instance: self.id(), incarnation: 0 }),
+            channel: parse("slack"),
+            account_id: "T1".to_owned(),
+            messages,
+            cursor: cursor.map(str::to_owned),
+            now,
+        }
+    }
+
     /// A caller's key that lives for an hour.
     pub fn idempotency(&self, key: &str, request: &str) -> Idempotency {
         Idempotency::new(key, request.as_bytes(), self.now.load(Ordering::Relaxed) + 3_600_000)
@@ -151,7 +194,13 @@ impl Requests {
     }
 
     pub fn part(&self, lane: &str, body: &str) -> NewPart {
-        NewPart { id: self.id(), lane: lane.to_owned(), body: body.to_owned() }
+        NewPart {
+            id: self.id(),
+            channel: parse("slack"),
+            account_id: "T1".to_owned(),
+            lane: lane.to_owned(),
+            body: body.to_owned(),
+        }
     }
 
     /// A question and its answer, without outgoing parts.
@@ -230,6 +279,7 @@ pub fn channel_reply() -> ReplyTarget {
         channel: parse("slack"),
         account_id: "T1".to_owned(),
         target: OutboundTarget { peer_id: "U1".to_owned(), thread_id: None },
+        in_reply_to: None,
     }
 }
 

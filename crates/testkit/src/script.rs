@@ -1,13 +1,31 @@
 //! Scripts: a small world, then one verb on it. The same script gives the same rows in every process, so a killed
 //! process can be compared with one that was not.
 
-use tidegate_protocol::{InstanceId, SendOutcome, SessionKey, ToolRunState};
+use tidegate_protocol::{InstanceId, OutboxId, SendOutcome, SessionKey, TenantId, ToolRunState};
 use tidegate_storage::{
-    Accept, Admission, Finish, Intent, Lease, MirrorPosition, NewSession, Owner, Result, Sending,
-    SessionChoice, Store, StoreError,
+    Accept, Admission, Finish, Intent, Lease, MirrorPosition, NewSession, NextSend, Owner, Result, Sending,
+    SessionChoice, Store, StoreError, Sweep,
 };
 
 use crate::requests::Requests;
+
+/// How long an owner may be silent: longer than any script takes.
+pub const TTL: i64 = 3_600_000;
+
+/// Takes the next part that may go out, whatever its lane.
+pub async fn next_send(
+    store: &dyn Store,
+    tenant: &TenantId,
+    owner: &Owner,
+    now: i64,
+) -> Result<Option<Sending>> {
+    for lane in store.lanes(tenant, u32::MAX).await? {
+        if let NextSend::Granted(sending) = store.claim_send(tenant, owner, &lane.name, TTL, now).await? {
+            return Ok(Some(sending));
+        }
+    }
+    Ok(None)
+}
 
 /// A verb whose commit a test interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +43,13 @@ pub enum Verb {
     Heartbeat,
     Recover,
     NoteMirrored,
+    Ingest,
+    Release,
+    RetrySend,
+    DropSend,
+    NoteTold,
+    Sweep,
+    Seal,
     /// Opening a store that is empty: the verb of the migrator.
     Migrate,
 }
@@ -44,6 +69,13 @@ impl Verb {
         Verb::Heartbeat,
         Verb::Recover,
         Verb::NoteMirrored,
+        Verb::Ingest,
+        Verb::Release,
+        Verb::RetrySend,
+        Verb::DropSend,
+        Verb::NoteTold,
+        Verb::Sweep,
+        Verb::Seal,
         Verb::Migrate,
     ];
 
@@ -63,6 +95,13 @@ impl Verb {
             Self::Heartbeat => "heartbeat",
             Self::Recover => "recover",
             Self::NoteMirrored => "note_mirrored",
+            Self::Ingest => "ingest",
+            Self::Release => "release",
+            Self::RetrySend => "retry_send",
+            Self::DropSend => "drop_send",
+            Self::NoteTold => "note_told",
+            Self::Sweep => "sweep",
+            Self::Seal => "seal",
             Self::Migrate => "migrate",
         }
     }
@@ -100,6 +139,8 @@ pub struct World {
     ended: SessionKey,
     mirrored: Lease,
     sending: Sending,
+    /// The part behind it.
+    waiting_part: OutboxId,
 }
 
 impl Script {
@@ -124,9 +165,10 @@ impl Script {
 
         let owner = store.enlist(self.instance, make.now()).await?;
         tell(Verb::Enlist, &owner);
+        make.set_owner(owner);
 
         let first = Accept {
-            claim_for: Some(owner),
+            claim: true,
             idempotency: Some(make.idempotency("first", "first")),
             new_session: NewSession { id: make.id(), alias: Some(format!("lc-{}", self.seed)) },
             ..make.accept_from_channel(&work)
@@ -140,10 +182,11 @@ impl Script {
         tell(Verb::Result, &());
         let parts =
             vec![make.part("slack:U1", "one"), make.part("slack:U1", "two"), make.part("slack:U2", "copy")];
+        let waiting_part = parts[1].id;
         let answer = store.finish(&mirrored, Finish { parts, ..make.completed() }).await?;
         tell(Verb::Finish, &answer);
 
-        let second = Accept { claim_for: Some(owner), ..make.accept_from_channel(&work) };
+        let second = Accept { claim: true, ..make.accept_from_channel(&work) };
         let under_way = claimed(store, second, &mut tell).await?;
         let tool = make.intent(vec![make.user("second")]);
         store.intend(&under_way, tool.clone()).await?;
@@ -152,24 +195,40 @@ impl Script {
             tell(Verb::Accept, &store.accept(waiting).await?);
         }
 
-        let short =
-            claimed(store, Accept { claim_for: Some(owner), ..make.accept(&ended) }, &mut tell).await?;
+        let short = claimed(store, Accept { claim: true, ..make.accept(&ended) }, &mut tell).await?;
         let answer = store.finish(&short, make.completed()).await?;
         tell(Verb::Finish, &answer);
 
-        let sending = store.claim_send(make.tenant(), &owner, make.now()).await?;
+        let sending = store.claim_send(make.tenant(), &owner, "slack:U1", TTL, make.now()).await?;
         tell(Verb::ClaimSend, &sending);
-        let sending = sending.ok_or_else(|| StoreError::Internal("nothing to send".to_owned()))?;
-
-        let owner = if self.verb == Verb::Recover {
-            // What was claimed so far belongs to a dead incarnation now.
-            let owner = store.enlist(self.instance, make.now()).await?;
-            tell(Verb::Enlist, &owner);
-            owner
-        } else {
-            owner
+        let NextSend::Granted(sending) = sending else {
+            return Err(StoreError::Internal(format!("a part waits, and yet: {sending:?}")));
         };
-        Ok(World { owner, under_way, tool, side, ended, mirrored, sending })
+
+        let mut owner = owner;
+        match self.verb {
+            Verb::Recover => {
+                // What was claimed so far belongs to a dead incarnation now.
+                owner = store.enlist(self.instance, make.now()).await?;
+                tell(Verb::Enlist, &owner);
+            }
+            Verb::RetrySend | Verb::NoteTold => {
+                let outcome = SendOutcome::Rejected { reason: "not allowed".to_owned() };
+                tell(Verb::SettleSend, &store.settle_send(&sending, outcome, make.now()).await?);
+            }
+            Verb::Sweep => {
+                let passing = Accept {
+                    claim: true,
+                    ephemeral: true,
+                    idempotency: Some(make.idempotency("passing", "passing")),
+                    ..make.accept(&make.key("passing"))
+                };
+                let passing = claimed(store, passing, &mut tell).await?;
+                tell(Verb::Finish, &store.finish(&passing, make.completed()).await?);
+            }
+            _ => {}
+        }
+        Ok(World { owner, under_way, tool, side, ended, mirrored, sending, waiting_part })
     }
 
     /// Plays the verb on the world.
@@ -187,7 +246,7 @@ impl Script {
                 // Behind another run, or claimed in the same commit.
                 let key = if odd { world.side.clone() } else { make.key("new") };
                 let accept = Accept {
-                    claim_for: Some(*owner),
+                    claim: true,
                     session: SessionChoice::Fresh,
                     idempotency: Some(make.idempotency("last", "last")),
                     ..make.accept_from_channel(&key)
@@ -214,7 +273,9 @@ impl Script {
             Verb::DeleteSession => {
                 Box::new(store.delete_session(&make.principal(), &world.ended, make.now()).await?)
             }
-            Verb::ClaimSend => Box::new(store.claim_send(make.tenant(), owner, make.now()).await?),
+            Verb::ClaimSend => {
+                Box::new(store.claim_send(make.tenant(), owner, "slack:U2", TTL, make.now()).await?)
+            }
             Verb::SettleSend => {
                 let now = make.now();
                 let outcome = match self.seed % 4 {
@@ -232,6 +293,34 @@ impl Script {
                 let position = MirrorPosition { seq: 2, bytes: 512, checksum: -512 };
                 Box::new(store.note_mirrored(make.tenant(), world.mirrored.session, position).await?)
             }
+            Verb::Ingest => {
+                // The second message came twice.
+                let ingest = make.ingest(&world.side, &[1, 2, 2], Some("cursor-2"));
+                Box::new(store.ingest(ingest).await?)
+            }
+            Verb::Release => Box::new(store.release(lease, make.now()).await?),
+            Verb::RetrySend => {
+                Box::new(store.retry_send(&make.principal(), world.sending.id, make.now()).await?)
+            }
+            Verb::DropSend => {
+                Box::new(store.drop_send(&make.principal(), world.waiting_part, make.now()).await?)
+            }
+            Verb::NoteTold => {
+                Box::new(store.note_told(make.tenant(), &[world.sending.id], make.now()).await?)
+            }
+            Verb::Sweep => {
+                // Late enough for everything that may go.
+                let now = make.now() + 2 * TTL;
+                let sweep = Sweep {
+                    now,
+                    settled_before: now,
+                    pending_before: now,
+                    ephemeral_before: now,
+                    limit: 100,
+                };
+                Box::new(store.sweep(make.tenant(), sweep).await?)
+            }
+            Verb::Seal => Box::new(store.seal(make.tenant(), 2, make.now()).await?),
             // Done by opening the store.
             Verb::Migrate => Box::new(()),
         };

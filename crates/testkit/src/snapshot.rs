@@ -1,8 +1,8 @@
 //! A whole tenant as plain values, so that "nothing changed" and "everything is there" are one comparison.
 //!
 //! Two views: what the [`Library`](tidegate_storage::Library) shows, and every row of every table that has a tenant,
-//! read past the backend. What a backend makes up by itself (ids of audit rows, the outbox's running number, the
-//! database's clock) is left out.
+//! read past the backend. What a backend makes up by itself (ids of audit rows and their seals, the outbox's running
+//! number, the database's clock) is left out.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +100,14 @@ pub async fn library(store: &dyn Store, tenant: &TenantId) -> LibraryView {
 }
 
 /// Columns that the backend fills from its own clock, counter or randomness.
-const OWN_COLUMNS: &[(&str, &str)] = &[("audit_logs", "id"), ("audit_logs", "ord"), ("outbox", "ord")];
+const OWN_COLUMNS: &[(&str, &str)] = &[
+    ("audit_logs", "id"),
+    ("audit_logs", "ord"),
+    ("audit_logs", "salt"),
+    ("audit_logs", "digest"),
+    ("audit_seals", "chain"),
+    ("outbox", "ord"),
+];
 
 /// Takes out what is the backend's own and brings the rows into one order.
 pub(crate) fn canonical(table: &str, mut rows: Vec<Map<String, Value>>) -> Vec<Value> {

@@ -10,7 +10,7 @@ use tidegate_testkit::script::{Ack, Script, Verb};
 use tidegate_testkit::snapshot::{ALL, assert_same};
 use tidegate_testkit::stores::{Backend, ScratchStore, with_place};
 
-use crate::scene::{HOUR, log};
+use crate::scene::{HOUR, log, next_send};
 
 on_both_backends! {
     an_accept_is_all_or_nothing,
@@ -26,6 +26,13 @@ on_both_backends! {
     a_heartbeat_is_all_or_nothing,
     a_recovery_is_all_or_nothing,
     a_mirror_position_is_all_or_nothing,
+    an_ingest_is_all_or_nothing,
+    a_release_is_all_or_nothing,
+    a_retried_send_is_all_or_nothing,
+    a_dropped_send_is_all_or_nothing,
+    a_note_of_telling_is_all_or_nothing,
+    a_sweep_is_all_or_nothing,
+    a_seal_is_all_or_nothing,
     every_fault_point_of_the_store_is_killed_by_a_test,
     a_killed_migration_goes_on,
 }
@@ -86,6 +93,34 @@ async fn a_recovery_is_all_or_nothing(store: &mut ScratchStore) {
 
 async fn a_mirror_position_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::NoteMirrored).await;
+}
+
+async fn an_ingest_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Ingest).await;
+}
+
+async fn a_release_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Release).await;
+}
+
+async fn a_retried_send_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::RetrySend).await;
+}
+
+async fn a_dropped_send_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::DropSend).await;
+}
+
+async fn a_note_of_telling_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::NoteTold).await;
+}
+
+async fn a_sweep_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Sweep).await;
+}
+
+async fn a_seal_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Seal).await;
 }
 
 /// Plays the script here in one tenant, and lets a process die at it in another: what the dead one left must be what
@@ -165,7 +200,7 @@ async fn go_on(store: &ScratchStore, script: &Script) {
     for run in runs {
         drain(store, &make, &run.key, owner).await;
     }
-    while let Some(sending) = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap() {
+    while let Some(sending) = next_send(store, make.tenant(), &owner, make.now()).await.unwrap() {
         let outcome = tidegate_protocol::SendOutcome::Sent { id: "remote".to_owned() };
         store.settle_send(&sending, outcome, make.now()).await.unwrap();
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tidegate_protocol::{EntryId, OutboxId, RunId, RunState, SessionId, SessionKey};
-use tidegate_storage::{Lease, OutboxState, POISON_CRASHES};
+use tidegate_storage::{Lease, OutboxState, Owner};
 
 /// The number of an owner, session, run, lease or part in the order it appeared.
 pub(crate) type Number = usize;
@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) session: Number,
     pub(crate) channel: bool,
+    /// Who accepted it.
+    pub(crate) acceptor: Owner,
     pub(crate) fresh: bool,
     pub(crate) new_session: SessionId,
     pub(crate) state: RunState,
@@ -52,7 +54,7 @@ pub(crate) struct Part {
     pub(crate) state: OutboxState,
     pub(crate) attempt: u32,
     /// Who sends it, while it is being sent.
-    pub(crate) owner: Option<Number>,
+    pub(crate) owner: Option<Owner>,
 }
 
 #[derive(Debug, Default)]
@@ -160,37 +162,96 @@ impl Model {
         let lease = self.sessions[session].holder.take()?;
         let run = self.granted[lease].run;
         let model = &mut self.runs[run];
-        model.state = match model.channel {
-            false => RunState::Interrupted,
-            true if model.attempt >= POISON_CRASHES => RunState::Failed,
-            true => RunState::Queued,
-        };
+        model.state = if model.channel { RunState::Queued } else { RunState::Interrupted };
         if model.state == RunState::Queued {
             self.sessions[session].queue.push_front(run);
         }
         Some((run, model.state.clone()))
     }
 
-    /// The parts that may be sent now: the heads of lanes in which nothing is being sent.
-    pub(crate) fn heads(&self) -> Vec<OutboxId> {
-        let mut lanes = BTreeMap::new();
-        let open = |part: &&Part| matches!(part.state, OutboxState::Pending | OutboxState::Sending);
-        for part in self.parts.iter().filter(open) {
-            lanes.entry(part.lane.as_str()).or_insert(part);
+    /// Its holder gives a run back: it waits again where it was, as if it had not been tried.
+    pub(crate) fn release(&mut self, lease: Number) -> RunState {
+        let (session, run) = (self.granted[lease].session, self.granted[lease].run);
+        self.sessions[session].holder = None;
+        let model = &mut self.runs[run];
+        model.state = if model.channel { RunState::Queued } else { RunState::Interrupted };
+        if model.channel {
+            model.attempt -= 1;
+            self.sessions[session].queue.push_front(run);
         }
-        lanes.into_values().filter(|part| part.state == OutboxState::Pending).map(|part| part.id).collect()
+        model.state.clone()
     }
 
-    /// A part that did not go out ends the rest of its reply.
-    pub(crate) fn lose(&mut self, part: Number, state: OutboxState) {
+    /// Ends the waiting runs of callers that are gone at the head of the queue. Answers the one that blocks it, because
+    /// its caller lives elsewhere.
+    pub(crate) fn pass_over(
+        &mut self,
+        session: Number,
+        claimant: Owner,
+        is_void: impl Fn(&Owner) -> bool,
+    ) -> Option<RunId> {
+        while let Some(&run) = self.sessions[session].queue.front() {
+            let model = &mut self.runs[run];
+            if model.channel || model.acceptor == claimant {
+                return None;
+            }
+            if !is_void(&model.acceptor) {
+                return Some(model.id);
+            }
+            model.state = RunState::Interrupted;
+            self.sessions[session].queue.pop_front();
+        }
+        None
+    }
+
+    /// Ends the waiting runs of a process that died with their callers.
+    pub(crate) fn abandon(&mut self, session: Number, is_dead: impl Fn(&Owner) -> bool) -> Vec<Number> {
+        let runs = &mut self.runs;
+        let mut ended = Vec::new();
+        self.sessions[session].queue.retain(|&run| {
+            let model = &mut runs[run];
+            let gone = !model.channel && is_dead(&model.acceptor);
+            if gone {
+                model.state = RunState::Interrupted;
+                ended.push(run);
+            }
+            !gone
+        });
+        ended
+    }
+
+    /// The part of a lane that is being sent, and the first one that waits.
+    pub(crate) fn lane(&self, lane: &str) -> (Option<Number>, Option<Number>) {
+        let find =
+            |state: OutboxState| self.parts.iter().position(|part| part.lane == lane && part.state == state);
+        (find(OutboxState::Sending), find(OutboxState::Pending))
+    }
+
+    /// The part leaves the queue in this state, and the later ones of its reply that wait are dropped. Answers how
+    /// many changed.
+    pub(crate) fn lose(&mut self, part: Number, state: OutboxState) -> u32 {
         let run = self.parts[part].run;
         self.parts[part].state = state;
         self.parts[part].owner = None;
-        for other in self.parts.iter_mut().filter(|other| other.run == run) {
-            if other.state == OutboxState::Pending {
-                other.state = OutboxState::Dropped;
+        let rest = self.parts[part + 1..].iter_mut();
+        let rest = rest.filter(|other| other.run == run && other.state == OutboxState::Pending);
+        rest.fold(1, |changed, other| {
+            other.state = OutboxState::Dropped;
+            changed + 1
+        })
+    }
+
+    /// The part and the later ones of its reply that were dropped wait as if they had never been tried.
+    pub(crate) fn retry(&mut self, part: Number) -> u32 {
+        let run = self.parts[part].run;
+        let mut changed = 0;
+        for (number, other) in self.parts.iter_mut().enumerate().skip(part) {
+            if number == part || (other.run == run && other.state == OutboxState::Dropped) {
+                (other.state, other.attempt) = (OutboxState::Pending, 0);
+                changed += 1;
             }
         }
+        changed
     }
 
     /// Removes a session with everything in it and answers the names of its logs.

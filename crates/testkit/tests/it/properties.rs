@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tidegate_protocol::{RunState, SendOutcome, ToolRunState};
 use tidegate_storage::{
-    AbortOutcome, Accept, Accepted, Admission, Claim, Finish, Finished, Intent, OutboxState, Owner,
-    RunFilter, Sending, SessionChoice, StoreError,
+    AbortOutcome, Accept, Accepted, Admission, Claim, Decided, Finish, Finished, Intent, NextSend,
+    OutboxState, Owner, RunFilter, Sending, SessionChoice, StoreError,
 };
 use tidegate_testkit::requests::{Requests, channel_reply};
 use tidegate_testkit::snapshot::ALL;
@@ -22,7 +22,7 @@ const SESSIONS: usize = 3;
 /// One step. Numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
 enum Step {
-    Accept { session: usize, owner: Option<usize>, channel: bool, fresh: bool, key: Option<u8> },
+    Accept { session: usize, owner: usize, claim: bool, channel: bool, fresh: bool, key: Option<u8> },
     Claim { session: usize, owner: usize },
     TakeOver { session: usize, owner: usize },
     Intend { lease: usize },
@@ -30,8 +30,11 @@ enum Step {
     Finish { lease: usize, completed: bool, lines: usize, parts: usize },
     Abort { run: usize },
     Restart { owner: usize },
-    ClaimSend { owner: usize },
+    Release { lease: usize },
+    ClaimSend { owner: usize, lane: usize },
     Settle { sending: usize, outcome: u8 },
+    Retry { part: usize },
+    Drop { part: usize },
     Delete { session: usize },
 }
 
@@ -40,18 +43,22 @@ fn step() -> impl Strategy<Value = Step> {
     // Most steps are about what is under way: the last leases and sends come up more often than stale ones.
     let recent = prop_oneof![3 => Just(usize::MAX), 1 => number.clone()];
     prop_oneof![
-        6 => (session.clone(), proptest::option::weighted(0.6, owner.clone()), any::<bool>(), any::<bool>(),
-              proptest::option::weighted(0.2, 0..3_u8))
-            .prop_map(|(session, owner, channel, fresh, key)| Step::Accept { session, owner, channel, fresh, key }),
+        6 => (session.clone(), owner.clone(), any::<[bool; 3]>(), proptest::option::weighted(0.2, 0..3_u8))
+            .prop_map(|(session, owner, [claim, channel, fresh], key)| {
+                Step::Accept { session, owner, claim, channel, fresh, key }
+            }),
         4 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::Claim { session, owner }),
         1 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::TakeOver { session, owner }),
         3 => recent.clone().prop_map(|lease| Step::Intend { lease }),
         2 => (recent.clone(), any::<bool>()).prop_map(|(lease, next)| Step::Result { lease, next }),
         5 => (recent.clone(), any::<bool>(), 0..3_usize, 0..3_usize)
             .prop_map(|(lease, completed, lines, parts)| Step::Finish { lease, completed, lines, parts }),
-        2 => number.prop_map(|run| Step::Abort { run }),
+        2 => number.clone().prop_map(|run| Step::Abort { run }),
+        1 => recent.clone().prop_map(|lease| Step::Release { lease }),
+        1 => number.clone().prop_map(|part| Step::Retry { part }),
+        1 => number.prop_map(|part| Step::Drop { part }),
         1 => owner.clone().prop_map(|owner| Step::Restart { owner }),
-        2 => owner.prop_map(|owner| Step::ClaimSend { owner }),
+        3 => (owner, 0..2_usize).prop_map(|(owner, lane)| Step::ClaimSend { owner, lane }),
         2 => (recent, 0..4_u8).prop_map(|(sending, outcome)| Step::Settle { sending, outcome }),
         1 => session.prop_map(|session| Step::Delete { session }),
     ]
@@ -78,8 +85,8 @@ struct World<'a> {
 impl World<'_> {
     async fn play(&mut self, step: Step) {
         match step {
-            Step::Accept { session, owner, channel, fresh, key } => {
-                self.accept(session, owner, channel, fresh, key).await;
+            Step::Accept { session, owner, claim, channel, fresh, key } => {
+                self.accept(session, owner, claim, [channel, fresh], key).await;
             }
             Step::Claim { session, owner } => self.claim(session, owner).await,
             Step::TakeOver { session, owner } => self.take_over(session, owner).await,
@@ -90,8 +97,11 @@ impl World<'_> {
             }
             Step::Abort { run } => self.abort(run).await,
             Step::Restart { owner } => self.restart(owner).await,
-            Step::ClaimSend { owner } => self.claim_send(owner).await,
+            Step::Release { lease } => self.release(lease).await,
+            Step::ClaimSend { owner, lane } => self.claim_send(owner, lane).await,
             Step::Settle { sending, outcome } => self.settle(sending, outcome).await,
+            Step::Retry { part } => self.retry(part).await,
+            Step::Drop { part } => self.give_up(part).await,
             Step::Delete { session } => self.delete(session).await,
         }
     }
@@ -99,9 +109,9 @@ impl World<'_> {
     async fn accept(
         &mut self,
         session: usize,
-        owner: Option<usize>,
-        channel: bool,
-        fresh: bool,
+        owner: usize,
+        claim: bool,
+        [channel, fresh]: [bool; 2],
         key: Option<u8>,
     ) {
         // What a key stands for after its session was deleted is nobody's promise.
@@ -109,7 +119,8 @@ impl World<'_> {
             .map(usize::from)
             .filter(|key| !self.keys[*key].is_some_and(|(_, run)| self.model.runs[run].deleted));
         let mut accept = Accept {
-            claim_for: owner.map(|owner| self.owners[owner]),
+            owner: self.owners[owner],
+            claim,
             session: if fresh { SessionChoice::Fresh } else { SessionChoice::Current },
             idempotency: key
                 .map(|key| self.make.idempotency(&format!("key {key}"), &format!("to {session}"))),
@@ -130,6 +141,7 @@ impl World<'_> {
             id: accept.run.id,
             session,
             channel,
+            acceptor: accept.owner,
             fresh,
             new_session: accept.new_session.id,
             state: RunState::Queued,
@@ -143,20 +155,21 @@ impl World<'_> {
         }
         let answer = answer.unwrap();
         assert_eq!(answer.run, accept.run.id);
-        match (answer.admission, owner) {
-            (Admission::Claimed(lease), Some(owner)) if ahead == 0 => self.model.grant(session, owner, lease),
-            (Admission::Queued { ahead: told }, owner) => {
+        match answer.admission {
+            Admission::Claimed(lease) if claim && ahead == 0 => self.model.grant(session, owner, lease),
+            Admission::Queued { ahead: told } => {
                 assert_eq!(usize::try_from(told).unwrap(), ahead);
-                assert!(ahead > 0 || owner.is_none(), "an idle session is claimed when that is wanted");
+                assert!(ahead > 0 || !claim, "an idle session is claimed when that is wanted");
             }
-            (other, _) => panic!("{ahead} come before, and yet: {other:?}"),
+            other => panic!("{ahead} come before, and yet: {other:?}"),
         }
     }
 
     async fn claim(&mut self, session: usize, owner: usize) {
         let key = &self.model.sessions[session].key;
         let answer = self.store.claim(key, &self.owners[owner], 24 * HOUR, self.make.now()).await.unwrap();
-        self.claimed(session, owner, answer);
+        let owners = self.owners.clone();
+        self.claimed(session, owner, answer, |acceptor| !owners.contains(acceptor));
     }
 
     async fn take_over(&mut self, session: usize, owner: usize) {
@@ -171,12 +184,17 @@ impl World<'_> {
         if let Some((run, _)) = self.model.settle(session) {
             self.forget_tools(run);
         }
-        self.claimed(session, owner, answer);
+        // Everybody but the claimant is silent.
+        self.claimed(session, owner, answer, |_| true);
     }
 
-    fn claimed(&mut self, session: usize, owner: usize, answer: Claim) {
+    fn claimed(&mut self, session: usize, owner: usize, answer: Claim, is_void: impl Fn(&Owner) -> bool) {
+        let holder = self.model.sessions[session].holder;
+        let holder = match holder {
+            Some(lease) => Some(self.model.granted[lease].lease.run),
+            None => self.model.pass_over(session, self.owners[owner], is_void),
+        };
         let model = &self.model.sessions[session];
-        let holder = model.holder.map(|lease| self.model.granted[lease].lease.run);
         match answer {
             Claim::Granted(lease) if holder.is_none() => self.model.grant(session, owner, lease),
             Claim::Busy { run } => assert_eq!(Some(run), holder),
@@ -291,39 +309,85 @@ impl World<'_> {
                 self.forget_tools(run);
             }
         }
+        for session in 0..SESSIONS {
+            let died = |acceptor: &Owner| acceptor.instance == after.instance && *acceptor != after;
+            for run in self.model.abandon(session, died) {
+                let key = self.model.sessions[session].key.clone();
+                expected.push((self.model.runs[run].id, key, RunState::Interrupted));
+            }
+        }
         let mut settled: Vec<_> =
             recovered.runs.into_iter().map(|run| (run.run, run.key, run.state)).collect();
         settled.sort_by_key(|(run, ..)| *run);
         expected.sort_by_key(|(run, ..)| *run);
         assert_eq!(settled, expected);
-        let mut lost = Vec::new();
-        for part in 0..self.model.parts.len() {
-            if self.model.parts[part].owner == Some(owner) {
-                lost.push(self.model.parts[part].id);
-                self.model.lose(part, OutboxState::Unknown);
-            }
-        }
-        let mut unknown = recovered.unknown_sends;
-        unknown.sort_unstable();
-        lost.sort_unstable();
-        assert_eq!(unknown, lost);
     }
 
-    async fn claim_send(&mut self, owner: usize) {
-        let answer =
-            self.store.claim_send(self.make.tenant(), &self.owners[owner], self.make.now()).await.unwrap();
-        let heads = self.model.heads();
-        let Some(sending) = answer else {
-            assert_eq!(heads, [], "nothing was handed out");
+    async fn release(&mut self, lease: usize) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let answer = self.store.release(&self.model.granted[lease].lease, self.make.now()).await;
+        if !self.model.holds(lease) {
+            assert_eq!(answer, Err(StoreError::StaleFence));
             return;
+        }
+        let run = self.model.granted[lease].run;
+        assert_eq!(answer, Ok(self.model.release(lease)));
+        self.forget_tools(run);
+    }
+
+    async fn claim_send(&mut self, owner: usize, lane: usize) {
+        let lane = format!("lane {lane}");
+        let claimant = self.owners[owner];
+        let now = self.make.now();
+        let answer =
+            self.store.claim_send(self.make.tenant(), &claimant, &lane, 24 * HOUR, now).await.unwrap();
+        let (sending, waiting) = self.model.lane(&lane);
+        let doubtful = sending.is_some();
+        let part = match (sending, waiting) {
+            (Some(part), _) if self.owners.contains(&self.model.parts[part].owner.unwrap()) => {
+                assert_eq!(answer, NextSend::Busy);
+                return;
+            }
+            (Some(part), _) | (None, Some(part)) => part,
+            (None, None) => {
+                assert_eq!(answer, NextSend::Empty);
+                return;
+            }
         };
-        assert!(heads.contains(&sending.id), "{sending:?} is not the head of an idle lane");
-        let part = self.model.parts.iter_mut().find(|part| part.id == sending.id).unwrap();
+        let NextSend::Granted(sending) = answer else { panic!("a part waits, and yet: {answer:?}") };
+        let part = &mut self.model.parts[part];
         part.state = OutboxState::Sending;
         part.attempt += 1;
-        part.owner = Some(owner);
-        assert_eq!((sending.attempt, sending.owner), (part.attempt, self.owners[owner]));
+        part.owner = Some(claimant);
+        let told = (sending.id, sending.attempt, sending.owner, sending.doubtful);
+        assert_eq!(told, (part.id, part.attempt, claimant, doubtful));
         self.sendings.push(sending);
+    }
+
+    async fn retry(&mut self, part: usize) {
+        let Some(part) = pick(part, self.model.parts.len()) else { return };
+        let (id, state) = (self.model.parts[part].id, self.model.parts[part].state.clone());
+        let answer = self.store.retry_send(&self.make.principal(), id, self.make.now()).await.unwrap();
+        let expected = match state {
+            OutboxState::Unknown | OutboxState::Dead | OutboxState::Dropped => {
+                Decided::Done { parts: self.model.retry(part) }
+            }
+            state => Decided::Refused(state),
+        };
+        assert_eq!(answer, expected);
+    }
+
+    async fn give_up(&mut self, part: usize) {
+        let Some(part) = pick(part, self.model.parts.len()) else { return };
+        let (id, state) = (self.model.parts[part].id, self.model.parts[part].state.clone());
+        let answer = self.store.drop_send(&self.make.principal(), id, self.make.now()).await.unwrap();
+        let expected = match state {
+            OutboxState::Pending | OutboxState::Unknown | OutboxState::Dead => {
+                Decided::Done { parts: self.model.lose(part, OutboxState::Dropped) }
+            }
+            state => Decided::Refused(state),
+        };
+        assert_eq!(answer, expected);
     }
 
     async fn settle(&mut self, sending: usize, outcome: u8) {
@@ -338,8 +402,7 @@ impl World<'_> {
         };
         let answer = self.store.settle_send(&sending, outcome.clone(), self.make.now()).await;
         let valid = self.model.parts.iter().position(|part| {
-            let owner = part.owner.map(|owner| self.owners[owner]);
-            part.id == sending.id && owner == Some(sending.owner) && part.attempt == sending.attempt
+            part.id == sending.id && part.owner == Some(sending.owner) && part.attempt == sending.attempt
         });
         let Some(part) = valid else {
             assert_eq!(answer, Err(StoreError::StaleFence));

@@ -1,10 +1,12 @@
 //! Short ways to get a store into a situation, and the rows a request should have become.
 
-use tidegate_protocol::{Entry, InstanceId, RunId, RunState, SessionKey, Usage};
+use tidegate_protocol::{Entry, InstanceId, RunId, RunState, SessionKey, TenantId, Usage};
 use tidegate_storage::{
-    Accept, Admission, AuditRow, Claim, Lease, NewEntry, OutboxState, Owner, RunLookup, RunRow,
+    Accept, Admission, AuditRow, Claim, Finish, Lease, NewEntry, NewPart, OutboxState, Owner, Recovered,
+    Result, RunLookup, RunRow, Sending, Sweep,
 };
 use tidegate_testkit::requests::Requests;
+use tidegate_testkit::script;
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
 
@@ -13,12 +15,57 @@ pub(crate) const HOUR: i64 = 3_600_000;
 
 /// A new instance in its first incarnation.
 pub(crate) async fn enlist(store: &ScratchStore, make: &Requests) -> Owner {
-    store.enlist(make.id::<InstanceId>(), make.now()).await.unwrap()
+    let owner = store.enlist(make.id::<InstanceId>(), make.now()).await.unwrap();
+    if make.owner().is_none() {
+        make.set_owner(owner);
+    }
+    owner
+}
+
+/// The process dies and starts again; from now on its new incarnation accepts.
+pub(crate) async fn restart(store: &ScratchStore, make: &Requests, owner: Owner) -> (Owner, Recovered) {
+    let owner = store.enlist(owner.instance, make.now()).await.unwrap();
+    make.set_owner(owner);
+    let recovered = store.recover(&owner, make.now()).await.unwrap();
+    (owner, recovered)
+}
+
+/// Forgets whatever may be forgotten at that time.
+pub(crate) fn everything(now: i64) -> Sweep {
+    Sweep { now, settled_before: now, pending_before: now, ephemeral_before: now, limit: 1_000 }
+}
+
+/// Takes the next part that may go out, whatever its lane.
+pub(crate) async fn next_send(
+    store: &ScratchStore,
+    tenant: &TenantId,
+    owner: &Owner,
+    now: i64,
+) -> Result<Option<Sending>> {
+    script::next_send(&**store, tenant, owner, now).await
+}
+
+/// Takes a part that must be there.
+pub(crate) async fn send(store: &ScratchStore, make: &Requests, owner: Owner) -> Sending {
+    next_send(store, make.tenant(), &owner, make.now()).await.unwrap().expect("a part waits")
+}
+
+/// A finished run with these parts.
+pub(crate) async fn reply(
+    store: &ScratchStore,
+    make: &Requests,
+    owner: Owner,
+    name: &str,
+    parts: &[NewPart],
+) -> RunId {
+    let lease = start(store, owner, make.accept_from_channel(&make.key(name))).await;
+    store.finish(&lease, Finish { parts: parts.to_vec(), ..make.completed() }).await.unwrap();
+    lease.run
 }
 
 /// Accepts a request that must be claimed with its acceptance.
 pub(crate) async fn start(store: &ScratchStore, owner: Owner, accept: Accept) -> Lease {
-    let accepted = store.accept(Accept { claim_for: Some(owner), ..accept }).await.unwrap();
+    let accepted = store.accept(Accept { owner, claim: true, ..accept }).await.unwrap();
     match accepted.admission {
         Admission::Claimed(lease) => lease,
         other => panic!("the session was idle, and yet: {other:?}"),

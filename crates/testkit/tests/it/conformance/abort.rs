@@ -89,7 +89,7 @@ async fn the_next_run_can_start_after_an_abort(store: &ScratchStore) {
     let lease = start(store, owner, make.accept(&key)).await;
     store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
     assert_eq!(store.claim(&key, &owner, HOUR, make.now()).await.unwrap(), Claim::Nothing);
-    let next = start(store, owner, Accept { claim_for: Some(owner), ..make.accept(&key) }).await;
+    let next = start(store, owner, Accept { owner, claim: true, ..make.accept(&key) }).await;
     store.finish(&next, make.completed()).await.unwrap();
 }
 

@@ -37,7 +37,8 @@ async fn an_idle_session_is_claimed_with_the_acceptance(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let accept = Accept {
-        claim_for: Some(owner),
+        owner,
+        claim: true,
         new_session: NewSession { id: make.id(), alias: Some("lc-1-abcd".to_owned()) },
         ..make.accept(&make.key("work"))
     };
@@ -76,7 +77,7 @@ async fn a_session_with_a_run_under_way_is_not_claimed_again(store: &ScratchStor
     let key = make.key("work");
     start(store, owner, make.accept(&key)).await;
     for ahead in 1..4 {
-        let accept = Accept { claim_for: Some(owner), ..make.accept(&key) };
+        let accept = Accept { owner, claim: true, ..make.accept(&key) };
         let accepted = store.accept(accept.clone()).await.unwrap();
         assert_eq!(accepted, Accepted { run: accept.run.id, admission: Admission::Queued { ahead } });
         assert_eq!(run(store, &make, accept.run.id).await, waiting_row(&accept));
@@ -92,7 +93,7 @@ async fn a_run_that_waits_goes_before_a_later_claim(store: &ScratchStore) {
     let third = queue(store, make.accept(&key)).await;
     store.finish(&lease, make.completed()).await.unwrap();
     // Nothing is under way now, but two runs came before.
-    let accept = Accept { claim_for: Some(owner), ..make.accept(&key) };
+    let accept = Accept { owner, claim: true, ..make.accept(&key) };
     let accepted = store.accept(accept.clone()).await.unwrap();
     assert_eq!(accepted, Accepted { run: accept.run.id, admission: Admission::Queued { ahead: 2 } });
     for expected in [second, third, accept.run.id] {
@@ -129,7 +130,7 @@ async fn the_same_request_twice_is_one_run(store: &ScratchStore) {
     let first = Accept { idempotency: idempotency.clone(), ..make.accept_from_channel(&key) };
     store.accept(first.clone()).await.unwrap();
     let before = store.snapshot(make.tenant()).await;
-    let again = Accept { idempotency, claim_for: Some(owner), ..make.accept_from_channel(&key) };
+    let again = Accept { idempotency, owner, claim: true, ..make.accept_from_channel(&key) };
     let accepted = store.accept(again).await.unwrap();
     assert_eq!(accepted, Accepted { run: first.run.id, admission: Admission::Replayed });
     before.assert_same(&store.snapshot(make.tenant()).await);
@@ -144,7 +145,7 @@ async fn the_same_request_is_one_run_even_after_it_ended(store: &ScratchStore) {
     store.finish(&lease, make.failed()).await.unwrap();
     let before = store.snapshot(make.tenant()).await;
     // In another session, too: the key stands for the request, wherever it was sent.
-    let again = Accept { idempotency, claim_for: Some(owner), ..make.accept(&make.key("other")) };
+    let again = Accept { idempotency, owner, claim: true, ..make.accept(&make.key("other")) };
     let accepted = store.accept(again).await.unwrap();
     assert_eq!(accepted, Accepted { run: lease.run, admission: Admission::Replayed });
     before.assert_same(&store.snapshot(make.tenant()).await);
@@ -188,7 +189,7 @@ async fn a_run_id_that_exists_is_refused_and_nothing_is_left(store: &ScratchStor
     let before = store.snapshot(make.tenant()).await;
     let mut second = make.accept_from_channel(&make.key("new"));
     second.run.id = first.run.id;
-    second.claim_for = Some(owner);
+    (second.owner, second.claim) = (owner, true);
     second.idempotency = Some(make.idempotency("key", "request"));
     store.accept(second.clone()).await.unwrap_err();
     before.assert_same(&store.snapshot(make.tenant()).await);

@@ -5,7 +5,7 @@ use tidegate_storage::Finish;
 use tidegate_testkit::requests::{EPOCH, Requests};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, claim, enlist, log, queue, start};
+use crate::scene::{HOUR, claim, enlist, log, next_send, queue, start};
 
 on_both_backends! {
     runs_are_served_in_the_order_of_acceptance,
@@ -67,7 +67,7 @@ async fn a_lane_keeps_the_order_of_commits(store: &ScratchStore) {
         store.finish(&lease, Finish { parts, ..make.completed() }).await.unwrap();
     }
     let mut order = Vec::new();
-    while let Some(sending) = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap() {
+    while let Some(sending) = next_send(store, make.tenant(), &owner, make.now()).await.unwrap() {
         order.push(sending.id);
         let outcome = SendOutcome::Sent { id: "remote".to_owned() };
         store.settle_send(&sending, outcome, make.now()).await.unwrap();
@@ -82,6 +82,6 @@ async fn a_part_is_not_held_back_by_a_clock_that_went_back(store: &ScratchStore)
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
     store.finish(&lease, Finish { parts: vec![make.part("a", "1")], ..make.completed() }).await.unwrap();
     // Nobody said that it should wait, so it does not.
-    let sending = store.claim_send(make.tenant(), &owner, EPOCH - HOUR).await.unwrap();
+    let sending = next_send(store, make.tenant(), &owner, EPOCH - HOUR).await.unwrap();
     assert!(sending.is_some());
 }

@@ -7,7 +7,7 @@ use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, converse, enlist, log, queue, start, state};
+use crate::scene::{HOUR, converse, enlist, log, next_send, queue, start, state};
 
 on_both_backends! {
     connections = 8;
@@ -28,7 +28,7 @@ async fn one_key_from_sixteen_callers_is_one_run(store: &ScratchStore) {
     let idempotency = make.idempotency("key", "request");
     let accepts = (0..16).map(|_| {
         let idempotency = Some(idempotency.clone());
-        store.accept(Accept { idempotency, claim_for: Some(owner), ..make.accept_from_channel(&key) })
+        store.accept(Accept { idempotency, owner, claim: true, ..make.accept_from_channel(&key) })
     });
     let accepted: Vec<_> = join_all(accepts).await.into_iter().map(Result::unwrap).collect();
     let runs = store.runs(make.tenant(), RunFilter { limit: ALL, ..RunFilter::default() }).await.unwrap();
@@ -43,7 +43,7 @@ async fn sixteen_callers_of_one_session_get_sixteen_places(store: &ScratchStore)
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let key = make.key("work");
-    let accepts = (0..16).map(|_| store.accept(Accept { claim_for: Some(owner), ..make.accept(&key) }));
+    let accepts = (0..16).map(|_| store.accept(Accept { owner, claim: true, ..make.accept(&key) }));
     let mut waiting = Vec::new();
     let mut lease = None;
     for accepted in join_all(accepts).await {
@@ -138,12 +138,12 @@ async fn a_part_is_sent_by_one_of_many_and_a_lane_by_nobody_twice(store: &Scratc
     let parts = (0..12).map(|number| make.part(["a", "b", "c"][number % 3], &number.to_string())).collect();
     store.finish(&lease, Finish { parts, ..make.completed() }).await.unwrap();
     let claims =
-        join_all(owners.iter().map(|owner| store.claim_send(make.tenant(), owner, make.now()))).await;
+        join_all(owners.iter().map(|owner| next_send(store, make.tenant(), owner, make.now()))).await;
     let mut sent: Vec<_> =
         claims.into_iter().filter_map(Result::unwrap).map(|sending| sending.body).collect();
     // Some may have looked while another held the row; nobody got a second part of a lane.
     for _ in 0..3 {
-        let more = store.claim_send(make.tenant(), &owners[0], make.now()).await.unwrap();
+        let more = next_send(store, make.tenant(), &owners[0], make.now()).await.unwrap();
         sent.extend(more.map(|sending| sending.body));
     }
     sent.sort();
@@ -180,7 +180,7 @@ async fn an_acceptance_and_a_deletion_do_not_tear_each_other(store: &ScratchStor
     for number in 0..12 {
         let key = make.key(&format!("s{number}"));
         let old = converse(store, &make, &key, owner).await;
-        let accept = Accept { claim_for: Some(owner), ..make.accept(&key) };
+        let accept = Accept { owner, claim: true, ..make.accept(&key) };
         let principal = make.principal();
         let (accepted, deleted) =
             futures_util::join!(store.accept(accept), store.delete_session(&principal, &key, make.now()));

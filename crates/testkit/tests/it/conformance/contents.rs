@@ -9,7 +9,7 @@ use tidegate_storage::{Ending, Finish, NewEntry, OutboxState, RunLookup, ToolOut
 use tidegate_testkit::requests::{Requests, parse};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{audit_of, enlist, lines, log, run, start, state};
+use crate::scene::{audit_of, enlist, lines, log, next_send, run, start, state};
 
 on_both_backends! {
     odd_text_comes_back_everywhere,
@@ -61,7 +61,7 @@ async fn comes_back_everywhere(store: &ScratchStore, odd: String) {
     store.result(&lease, outcome.clone(), None).await.unwrap();
     let finish = Finish { parts: vec![make.part(&odd, &odd)], ..make.completed() };
     store.finish(&lease, finish.clone()).await.unwrap();
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     assert_eq!((sending.lane.as_str(), sending.body.as_str()), (odd.as_str(), odd.as_str()));
     let settled =
         store.settle_send(&sending, SendOutcome::Sent { id: odd.clone() }, make.now()).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_megabyte_comes_back(store: &ScratchStore) {
     assert_eq!(run(store, &make, lease.run).await.input, accept.run.input);
     assert_eq!(log(store, &lease).await[0].body, intent.entries[0].body);
     assert_eq!(store.tool_runs(make.tenant(), lease.run).await.unwrap()[0].result, Some(outcome.result));
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     assert!(sending.body == large, "the part is {} bytes long", sending.body.len());
 }
 

@@ -5,7 +5,7 @@ use tidegate_storage::{Accept, Finish, RunLookup, SessionChoice, StoreError};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{audit_of, converse, enlist, queue, start, state};
+use crate::scene::{audit_of, converse, enlist, next_send, queue, start, state};
 
 on_both_backends! {
     a_session_that_does_not_exist_is_not_found,
@@ -52,7 +52,7 @@ async fn everything_of_a_session_goes_and_its_audit_stays(store: &ScratchStore) 
     store.intend(&first, make.intent(vec![make.user("question")])).await.unwrap();
     let parts = vec![make.part("a", "1"), make.part("a", "2"), make.part("b", "3")];
     store.finish(&first, Finish { parts, ..make.completed() }).await.unwrap();
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     let fresh = Accept { session: SessionChoice::Fresh, ..make.accept_from_channel(&key) };
     let fresh = start(store, owner, fresh).await;
     store.finish(&fresh, make.completed()).await.unwrap();
@@ -81,7 +81,7 @@ async fn everything_of_a_session_goes_and_its_audit_stays(store: &ScratchStore) 
     assert_eq!(store.session(&key).await.unwrap(), None);
     assert_eq!(store.session_by_name(make.tenant(), "lc-1-abcd").await.unwrap(), None);
     assert_eq!(store.mirror_backlog(make.tenant(), 10).await.unwrap(), []);
-    assert_eq!(store.claim_send(make.tenant(), &owner, make.now()).await.unwrap(), None);
+    assert_eq!(next_send(store, make.tenant(), &owner, make.now()).await.unwrap(), None);
     let late = store.settle_send(&sending, SendOutcome::Sent { id: "late".to_owned() }, make.now()).await;
     assert_eq!(late.unwrap_err(), StoreError::StaleFence);
     let rows = audit_of(store, &make, &key.to_string()).await;

@@ -185,18 +185,25 @@ async fn the_parts_of_a_reply_wait_in_order(store: &ScratchStore) {
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
     let parts = vec![make.part("a", "one"), make.part("a", "two"), make.part("b", "three")];
     let finish = Finish { parts: parts.clone(), ..make.completed() };
+    let now = finish.now;
     store.finish(&lease, finish).await.unwrap();
     let expected: Vec<_> = (1..)
         .zip(parts)
         .map(|(part, new)| OutboxRow {
             id: new.id,
+            run: lease.run,
+            channel: new.channel,
+            account_id: new.account_id,
             part,
             lane: new.lane,
             body: new.body,
             state: OutboxState::Pending,
             attempt: 0,
+            retry_at: 0,
             remote_id: None,
             reason: None,
+            created_at: now,
+            updated_at: now,
         })
         .collect();
     assert_eq!(store.outbox_of(make.tenant(), lease.run).await.unwrap(), expected);

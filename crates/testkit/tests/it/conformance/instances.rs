@@ -6,7 +6,7 @@ use tidegate_storage::{Accept, Admission, Claim, Owner, StoreError};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, enlist, queue, start};
+use crate::scene::{HOUR, enlist, next_send, queue, restart, start};
 
 on_both_backends! {
     every_start_is_a_new_incarnation,
@@ -57,8 +57,7 @@ async fn an_instance_that_never_began_has_no_heartbeat(store: &ScratchStore) {
 /// An owner and the incarnation that voided it.
 async fn voided(store: &ScratchStore, make: &Requests) -> Owner {
     let old = enlist(store, make).await;
-    let new = store.enlist(old.instance, make.now()).await.unwrap();
-    store.recover(&new, make.now()).await.unwrap();
+    restart(store, make, old).await;
     old
 }
 
@@ -74,7 +73,7 @@ async fn an_old_incarnation_claims_no_run(store: &ScratchStore) {
 async fn an_old_incarnation_claims_nothing_with_an_acceptance(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let old = voided(store, &make).await;
-    let accept = Accept { claim_for: Some(old), ..make.accept(&make.key("work")) };
+    let accept = Accept { owner: old, claim: true, ..make.accept(&make.key("work")) };
     let accepted = store.accept(accept).await.map(|accepted| accepted.admission);
     assert!(
         !matches!(accepted, Ok(Admission::Claimed(_))),
@@ -90,7 +89,7 @@ async fn an_old_incarnation_claims_no_send(store: &ScratchStore) {
     let mut finish = make.completed();
     finish.parts = vec![make.part("a", "one")];
     store.finish(&lease, finish).await.unwrap();
-    let claimed = store.claim_send(make.tenant(), &old, make.now()).await;
+    let claimed = next_send(store, make.tenant(), &old, make.now()).await;
     assert!(!matches!(claimed, Ok(Some(_))), "void from the next incarnation on: {claimed:?}");
 }
 
@@ -98,15 +97,14 @@ async fn an_owner_that_never_enlisted_claims_nothing(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let nobody = Owner { instance: make.id(), incarnation: 1 };
     let key = make.key("work");
-    let accept = Accept { claim_for: Some(nobody), ..make.accept(&key) };
+    let accept = Accept { owner: nobody, claim: true, ..make.accept(&key) };
     assert_eq!(store.accept(accept).await.unwrap_err(), StoreError::StaleFence);
-    store.accept(make.accept(&key)).await.unwrap();
+    let owner = enlist(store, &make).await;
+    queue(store, Accept { owner, ..make.accept(&key) }).await;
     assert_eq!(store.claim(&key, &nobody, 0, make.now()).await.unwrap_err(), StoreError::StaleFence);
     // Also where it would only be queued.
-    let accept = Accept { claim_for: Some(nobody), ..make.accept(&key) };
+    let accept = Accept { owner: nobody, claim: true, ..make.accept(&key) };
     assert_eq!(store.accept(accept).await.unwrap_err(), StoreError::StaleFence);
-    assert_eq!(
-        store.claim_send(make.tenant(), &nobody, make.now()).await.unwrap_err(),
-        StoreError::StaleFence
-    );
+    let claimed = store.claim_send(make.tenant(), &nobody, "a", HOUR, make.now()).await;
+    assert_eq!(claimed.unwrap_err(), StoreError::StaleFence);
 }

@@ -7,7 +7,7 @@ use tidegate_storage::{
 use tidegate_testkit::requests::{Requests, parse};
 use tidegate_testkit::stores::{Backend, ScratchStore};
 
-use crate::scene::{converse, enlist, log, queue, run, start};
+use crate::scene::{converse, enlist, log, next_send, queue, run, start};
 
 on_both_backends! {
     an_empty_store_answers_every_read,
@@ -193,7 +193,7 @@ async fn the_status_counts_what_is_there(store: &ScratchStore) {
     let lease = start(store, owner, make.accept_from_channel(&two)).await;
     let parts = vec![make.part("a", "1"), make.part("a", "2"), make.part("b", "3")];
     store.finish(&lease, Finish { parts, ..make.completed() }).await.unwrap();
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     store.settle_send(&sending, SendOutcome::Sent { id: "r".to_owned() }, make.now()).await.unwrap();
     let failed = start(store, owner, make.accept(&make.key("three"))).await;
     store.finish(&failed, make.failed()).await.unwrap();

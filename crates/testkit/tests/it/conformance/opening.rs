@@ -6,7 +6,7 @@ use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::{self, assert_same};
 use tidegate_testkit::stores::{ScratchStore, with_place};
 
-use crate::scene::{HOUR, converse, enlist, start};
+use crate::scene::{HOUR, converse, enlist, everything, next_send, start};
 
 on_both_backends! {
     what_was_written_is_there_when_opened_again,
@@ -67,7 +67,7 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
         .finish(&ended, Finish { parts: vec![make.part("a", "1"), make.part("b", "2")], ..make.completed() })
         .await
         .unwrap();
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     let lease = start(store, owner, make.accept(&make.key("other"))).await;
     let intent = make.intent(Vec::new());
     store.intend(&lease, intent.clone()).await.unwrap();
@@ -85,11 +85,18 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
         ("finish", reader_store.finish(&lease, make.completed()).await.err()),
         ("abort", reader_store.abort(&make.principal(), lease.run, make.now()).await.err()),
         ("delete_session", reader_store.delete_session(&make.principal(), &key, make.now()).await.err()),
-        ("claim_send", reader_store.claim_send(make.tenant(), &owner, make.now()).await.err()),
+        ("claim_send", reader_store.claim_send(make.tenant(), &owner, "b", HOUR, make.now()).await.err()),
         ("settle_send", reader_store.settle_send(&sending, sent, make.now()).await.err()),
         ("enlist", reader_store.enlist(owner.instance, make.now()).await.err()),
         ("heartbeat", reader_store.heartbeat(&owner, make.now()).await.err()),
         ("recover", reader_store.recover(&owner, make.now()).await.err()),
+        ("ingest", reader_store.ingest(make.ingest(&key, &[1], Some("1"))).await.err()),
+        ("release", reader_store.release(&lease, make.now()).await.err()),
+        ("retry_send", reader_store.retry_send(&make.principal(), sending.id, make.now()).await.err()),
+        ("drop_send", reader_store.drop_send(&make.principal(), sending.id, make.now()).await.err()),
+        ("note_told", reader_store.note_told(make.tenant(), &[sending.id], make.now()).await.err()),
+        ("sweep", reader_store.sweep(make.tenant(), everything(make.now())).await.err()),
+        ("seal", reader_store.seal(make.tenant(), 9, make.now()).await.err()),
         ("note_mirrored", reader_store.note_mirrored(make.tenant(), ended.session, position).await.err()),
     ];
     for (verb, error) in errors {

@@ -1,11 +1,11 @@
 //! SENDING and SENT: one part of a lane at a time, in the order of commits, each with one of four outcomes.
 
-use tidegate_protocol::{RunId, SendOutcome};
-use tidegate_storage::{Finish, NewPart, OutboxRow, OutboxState, Owner, Sending, StoreError};
-use tidegate_testkit::requests::Requests;
+use tidegate_protocol::SendOutcome;
+use tidegate_storage::{OutboxRow, OutboxState, Owner, Sending, StoreError};
+use tidegate_testkit::requests::{EPOCH, Requests};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{enlist, outbox_states, start};
+use crate::scene::{enlist, next_send, outbox_states, reply};
 
 on_both_backends! {
     nothing_is_sent_where_nothing_waits,
@@ -23,15 +23,8 @@ on_both_backends! {
     a_part_may_be_tried_more_often_than_a_run,
 }
 
-/// A finished run with these parts.
-async fn reply(store: &ScratchStore, make: &Requests, owner: Owner, name: &str, parts: &[NewPart]) -> RunId {
-    let lease = start(store, owner, make.accept_from_channel(&make.key(name))).await;
-    store.finish(&lease, Finish { parts: parts.to_vec(), ..make.completed() }).await.unwrap();
-    lease.run
-}
-
 async fn next(store: &ScratchStore, make: &Requests, owner: Owner) -> Option<Sending> {
-    store.claim_send(make.tenant(), &owner, make.now()).await.unwrap()
+    next_send(store, make.tenant(), &owner, make.now()).await.unwrap()
 }
 
 async fn settle(
@@ -68,23 +61,34 @@ async fn a_part_is_handed_out_whole(store: &ScratchStore) {
         tenant: make.tenant().clone(),
         id: part.id,
         run,
+        channel: part.channel.clone(),
+        account_id: part.account_id.clone(),
         lane: part.lane.clone(),
         body: part.body.clone(),
         owner,
         attempt: 1,
+        doubtful: false,
     };
     assert_eq!(next(store, &make, owner).await, Some(expected));
+    let found = store.outbox_of(make.tenant(), run).await.unwrap();
     let row = OutboxRow {
         id: part.id,
+        run,
+        channel: part.channel,
+        account_id: part.account_id,
         part: 1,
         lane: part.lane,
         body: part.body,
         state: OutboxState::Sending,
         attempt: 1,
+        retry_at: 0,
         remote_id: None,
         reason: None,
+        created_at: found[0].created_at,
+        updated_at: found[0].updated_at,
     };
-    assert_eq!(store.outbox_of(make.tenant(), run).await.unwrap(), [row]);
+    assert!(row.created_at > EPOCH && row.updated_at > row.created_at);
+    assert_eq!(found, [row]);
 }
 
 async fn a_lane_goes_out_in_the_order_of_commits(store: &ScratchStore) {
@@ -129,8 +133,8 @@ async fn a_part_that_was_not_sent_is_tried_again_from_its_time_on(store: &Scratc
     assert_eq!(settle(store, &make, &first, outcome).await, OutboxState::Pending);
     let rows = store.outbox_of(make.tenant(), run).await.unwrap();
     assert_eq!((rows[0].attempt, rows[0].reason.as_deref()), (1, Some("slow down")));
-    assert_eq!(store.claim_send(make.tenant(), &owner, retry_at - 1).await.unwrap(), None);
-    let again = store.claim_send(make.tenant(), &owner, retry_at).await.unwrap();
+    assert_eq!(next_send(store, make.tenant(), &owner, retry_at - 1).await.unwrap(), None);
+    let again = next_send(store, make.tenant(), &owner, retry_at).await.unwrap();
     assert_eq!(again, Some(Sending { attempt: 2, ..first }));
 }
 
@@ -161,17 +165,9 @@ async fn a_sent_part_keeps_the_networks_id(store: &ScratchStore) {
     let run = reply(store, &make, owner, "work", &[make.part("a", "1")]).await;
     let sending = next(store, &make, owner).await.unwrap();
     assert_eq!(settle(store, &make, &sending, sent()).await, OutboxState::Sent);
-    let row = OutboxRow {
-        id: sending.id,
-        part: 1,
-        lane: sending.lane,
-        body: sending.body,
-        state: OutboxState::Sent,
-        attempt: 1,
-        remote_id: Some("remote".to_owned()),
-        reason: None,
-    };
-    assert_eq!(store.outbox_of(make.tenant(), run).await.unwrap(), [row]);
+    let found = store.outbox_of(make.tenant(), run).await.unwrap();
+    assert_eq!((&found[0].state, found[0].attempt), (&OutboxState::Sent, 1));
+    assert_eq!((found[0].remote_id.as_deref(), &found[0].reason), (Some("remote"), &None));
     assert_eq!(next(store, &make, owner).await, None);
 }
 

@@ -1,29 +1,29 @@
 //! Recovery: what a dead incarnation left behind is settled, and nothing else is touched.
 
-use tidegate_protocol::{ErrorCode, RunState, ToolRunState};
-use tidegate_storage::{Claim, Finish, OutboxState, Owner, Recovered, RunRow, SettledRun, StoreError};
+use tidegate_protocol::{ErrorCode, ReplyTarget, RunState, SessionKey, ToolRunState};
+use tidegate_storage::{
+    Accept, Claim, NewRun, OutboxState, POISON_CRASHES, Recovered, RunRow, Sending, SettledRun,
+};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, audit_of, claim, enlist, log, outbox_states, queue, run, start, state};
+use crate::scene::{
+    HOUR, audit_of, claim, enlist, log, next_send, outbox_states, queue, reply, restart, run, send, start,
+    state,
+};
 
 on_both_backends! {
     a_run_whose_caller_is_gone_ends_as_interrupted,
     any_other_run_waits_again_in_its_old_place,
-    the_third_crash_of_a_run_ends_it_as_poison,
+    a_run_that_crashes_again_and_again_is_left_to_the_engine,
     tools_without_a_result_become_interrupted,
-    a_send_without_an_answer_becomes_unknown_and_its_rest_is_dropped,
-    runs_that_waited_go_on_waiting,
+    a_send_without_an_answer_stays_for_whoever_claims_its_lane,
+    runs_that_waited_go_on_waiting_unless_their_caller_is_gone,
+    a_run_that_waits_for_a_living_caller_elsewhere_is_left_alone,
+    a_waiting_run_of_a_release_without_owners_is_settled,
     what_others_hold_is_left_alone,
     all_tenants_are_recovered,
     a_second_recovery_finds_nothing,
-}
-
-/// The process dies and starts again.
-async fn restart(store: &ScratchStore, make: &Requests, owner: Owner) -> (Owner, Recovered) {
-    let owner = store.enlist(owner.instance, make.now()).await.unwrap();
-    let recovered = store.recover(&owner, make.now()).await.unwrap();
-    (owner, recovered)
 }
 
 async fn a_run_whose_caller_is_gone_ends_as_interrupted(store: &ScratchStore) {
@@ -34,7 +34,7 @@ async fn a_run_whose_caller_is_gone_ends_as_interrupted(store: &ScratchStore) {
     let before = run(store, &make, lease.run).await;
     let (owner, recovered) = restart(store, &make, owner).await;
     let settled = SettledRun { run: lease.run, key: lease.key.clone(), state: RunState::Interrupted };
-    assert_eq!(recovered, Recovered { runs: vec![settled], unknown_sends: Vec::new() });
+    assert_eq!(recovered, Recovered { runs: vec![settled] });
     let after = run(store, &make, lease.run).await;
     assert_eq!(after.error.as_ref().map(|error| error.code), Some(ErrorCode::Interrupted));
     assert!(after.finished_at.is_some());
@@ -59,7 +59,7 @@ async fn any_other_run_waits_again_in_its_old_place(store: &ScratchStore) {
     let second = queue(store, make.accept_from_channel(&key)).await;
     let (owner, recovered) = restart(store, &make, owner).await;
     let settled = SettledRun { run: lease.run, key: key.clone(), state: RunState::Queued };
-    assert_eq!(recovered, Recovered { runs: vec![settled], unknown_sends: Vec::new() });
+    assert_eq!(recovered, Recovered { runs: vec![settled] });
     let row = run(store, &make, lease.run).await;
     assert_eq!((row.state, row.attempt, row.error, row.finished_at), (RunState::Queued, 1, None, None));
     assert_eq!(audit_of(store, &make, &lease.run.to_string()).await, []);
@@ -72,32 +72,23 @@ async fn any_other_run_waits_again_in_its_old_place(store: &ScratchStore) {
     assert_eq!(claim(store, &make, &key, owner).await.run, second);
 }
 
-async fn the_third_crash_of_a_run_ends_it_as_poison(store: &ScratchStore) {
+async fn a_run_that_crashes_again_and_again_is_left_to_the_engine(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let mut owner = enlist(store, &make).await;
     let key = make.key("work");
     let lease = start(store, owner, make.accept_from_channel(&key)).await;
     let waiting = queue(store, make.accept_from_channel(&key)).await;
-    for attempt in 1..=3 {
+    for attempt in 1..=POISON_CRASHES + 1 {
         assert_eq!(run(store, &make, lease.run).await.attempt, attempt);
         let (next, recovered) = restart(store, &make, owner).await;
         owner = next;
-        let expected = if attempt < 3 { RunState::Queued } else { RunState::Failed };
-        let settled = SettledRun { run: lease.run, key: key.clone(), state: expected };
+        let settled = SettledRun { run: lease.run, key: key.clone(), state: RunState::Queued };
         assert_eq!(recovered.runs, [settled]);
-        if attempt < 3 {
-            let again = claim(store, &make, &key, owner).await;
-            assert_eq!((again.run, again.attempt), (lease.run, attempt + 1));
-        }
+        let again = claim(store, &make, &key, owner).await;
+        assert_eq!((again.run, again.attempt), (lease.run, attempt + 1));
     }
-    let row = run(store, &make, lease.run).await;
-    assert_eq!((row.state, row.attempt), (RunState::Failed, 3));
-    assert_eq!(row.error.map(|error| error.code), Some(ErrorCode::Poison));
-    assert!(row.finished_at.is_some());
-    let audit = audit_of(store, &make, &lease.run.to_string()).await;
-    assert_eq!(audit.iter().map(|row| row.action.as_str()).collect::<Vec<_>>(), ["agent.run.failed"]);
-    assert_eq!(audit[0].metadata["code"], "POISON");
-    assert_eq!(claim(store, &make, &key, owner).await.run, waiting);
+    assert_eq!(audit_of(store, &make, &lease.run.to_string()).await, []);
+    assert_eq!(state(store, &make, waiting).await, RunState::Queued);
 }
 
 async fn tools_without_a_result_become_interrupted(store: &ScratchStore) {
@@ -122,45 +113,70 @@ async fn tools_without_a_result_become_interrupted(store: &ScratchStore) {
     }
 }
 
-async fn a_send_without_an_answer_becomes_unknown_and_its_rest_is_dropped(store: &ScratchStore) {
+async fn a_send_without_an_answer_stays_for_whoever_claims_its_lane(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let (owner, other) = (enlist(store, &make).await, enlist(store, &make).await);
-    let mut runs = Vec::new();
-    for name in ["one", "two", "three"] {
-        let lease = start(store, owner, make.accept_from_channel(&make.key(name))).await;
-        let parts = vec![make.part(name, "1"), make.part(name, "2")];
-        store.finish(&lease, Finish { parts, ..make.completed() }).await.unwrap();
-        runs.push(lease.run);
-    }
-    let mine = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
-    let theirs = store.claim_send(make.tenant(), &other, make.now()).await.unwrap().unwrap();
-    let (_, recovered) = restart(store, &make, owner).await;
-    assert_eq!(recovered, Recovered { runs: Vec::new(), unknown_sends: vec![mine.id] });
-    assert_eq!(mine.run, runs[0]);
-    assert_eq!(outbox_states(store, &make, runs[0]).await, [OutboxState::Unknown, OutboxState::Dropped]);
-    assert_eq!(outbox_states(store, &make, runs[1]).await, [OutboxState::Sending, OutboxState::Pending]);
-    assert_eq!(outbox_states(store, &make, runs[2]).await, [OutboxState::Pending, OutboxState::Pending]);
-    let rows = store.outbox_of(make.tenant(), runs[0]).await.unwrap();
-    assert!(rows[0].reason.is_some(), "the owner is told why nobody knows");
-    // The dead incarnation's late answer changes nothing; the living one's does.
-    let sent = |id: &str| tidegate_protocol::SendOutcome::Sent { id: id.to_owned() };
-    assert_eq!(store.settle_send(&mine, sent("r1"), make.now()).await.unwrap_err(), StoreError::StaleFence);
-    assert_eq!(outbox_states(store, &make, runs[0]).await, [OutboxState::Unknown, OutboxState::Dropped]);
-    assert_eq!(store.settle_send(&theirs, sent("r2"), make.now()).await.unwrap(), OutboxState::Sent);
+    let one = reply(store, &make, owner, "one", &[make.part("one", "1"), make.part("one", "2")]).await;
+    let two = reply(store, &make, owner, "two", &[make.part("two", "1")]).await;
+    let (mine, theirs) = (send(store, &make, owner).await, send(store, &make, other).await);
+    assert_eq!((mine.run, theirs.run), (one, two));
+    let before = store.snapshot(make.tenant()).await;
+    let (owner, recovered) = restart(store, &make, owner).await;
+    assert_eq!(recovered, Recovered::default());
+    before.assert_same(&store.snapshot(make.tenant()).await);
+    // Only what died is in doubt.
+    let taken = send(store, &make, owner).await;
+    assert_eq!(taken, Sending { owner, attempt: 2, doubtful: true, ..mine });
+    assert_eq!(outbox_states(store, &make, one).await, [OutboxState::Sending, OutboxState::Pending]);
+    assert_eq!(next_send(store, make.tenant(), &owner, make.now()).await.unwrap(), None);
 }
 
-async fn runs_that_waited_go_on_waiting(store: &ScratchStore) {
+async fn runs_that_waited_go_on_waiting_unless_their_caller_is_gone(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let key = make.key("work");
-    let waiting = [queue(store, make.accept(&key)).await, queue(store, make.accept_from_channel(&key)).await];
+    let gone = queue(store, make.accept(&key)).await;
+    let channel = queue(store, make.accept_from_channel(&key)).await;
+    let session = queue(store, Accept { run: read_by_session(&make, &key), ..make.accept(&key) }).await;
     let (owner, recovered) = restart(store, &make, owner).await;
-    assert_eq!(recovered, Recovered::default());
-    for expected in waiting {
+    let settled = SettledRun { run: gone, key: key.clone(), state: RunState::Interrupted };
+    assert_eq!(recovered.runs, [settled]);
+    let row = run(store, &make, gone).await;
+    assert_eq!((row.state, row.attempt), (RunState::Interrupted, 0));
+    assert_eq!(row.error.map(|error| error.code), Some(ErrorCode::Interrupted));
+    let audit = audit_of(store, &make, &gone.to_string()).await;
+    assert_eq!(audit.iter().map(|row| row.action.as_str()).collect::<Vec<_>>(), ["agent.run.interrupted"]);
+    for expected in [channel, session] {
         let lease = claim(store, &make, &key, owner).await;
         assert_eq!((lease.run, lease.attempt), (expected, 1));
         store.finish(&lease, make.completed()).await.unwrap();
     }
+}
+
+fn read_by_session(make: &Requests, key: &SessionKey) -> NewRun {
+    NewRun { reply: ReplyTarget::Session, ..make.accept(key).run }
+}
+
+async fn a_run_that_waits_for_a_living_caller_elsewhere_is_left_alone(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let (owner, other) = (enlist(store, &make).await, enlist(store, &make).await);
+    let key = make.key("work");
+    let waiting = queue(store, Accept { owner: other, ..make.accept(&key) }).await;
+    let (_, recovered) = restart(store, &make, owner).await;
+    assert_eq!(recovered, Recovered::default());
+    assert_eq!(claim(store, &make, &key, other).await.run, waiting);
+}
+
+async fn a_waiting_run_of_a_release_without_owners_is_settled(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let key = make.key("work");
+    let (caller, channel) =
+        (queue(store, make.accept(&key)).await, queue(store, make.accept_from_channel(&key)).await);
+    store.execute("UPDATE runs SET owner_instance = NULL, owner_incarnation = NULL").await;
+    let recovered = store.recover(&owner, make.now()).await.unwrap();
+    assert_eq!(recovered.runs.iter().map(|settled| settled.run).collect::<Vec<_>>(), [caller]);
+    assert_eq!(claim(store, &make, &key, owner).await.run, channel);
 }
 
 async fn what_others_hold_is_left_alone(store: &ScratchStore) {

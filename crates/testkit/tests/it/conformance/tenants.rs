@@ -9,7 +9,7 @@ use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::Snapshot;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, enlist, start};
+use crate::scene::{HOUR, enlist, next_send, start};
 
 on_both_backends! {
     the_same_ids_live_in_two_tenants_side_by_side,
@@ -92,7 +92,7 @@ async fn a_read_shows_one_tenant_only(store: &ScratchStore) {
     assert_eq!(store.outbox_of(tenant, lease.run).await.unwrap(), []);
     assert_eq!(store.audit(tenant, 10).await.unwrap(), []);
     assert_eq!(store.mirror_backlog(tenant, 10).await.unwrap(), []);
-    assert_eq!(store.claim_send(tenant, &owner, two.now()).await.unwrap(), None);
+    assert_eq!(next_send(store, tenant, &owner, two.now()).await.unwrap(), None);
     assert_eq!(store.claim(&two.key("work"), &owner, HOUR, two.now()).await.unwrap(), Claim::Nothing);
     let status = store.status(tenant).await.unwrap();
     assert_eq!((status.sessions, status.runs, status.outbox), (0, Vec::new(), Vec::new()));
@@ -119,7 +119,7 @@ async fn a_send_does_not_work_in_another_tenant(store: &ScratchStore) {
     let (one, two) = twins();
     let owner = enlist(store, &one).await;
     fill(store, &one, owner).await;
-    let sending = store.claim_send(one.tenant(), &owner, one.now()).await.unwrap().unwrap();
+    let sending = next_send(store, one.tenant(), &owner, one.now()).await.unwrap().unwrap();
     let before = both(store, &one, &two).await;
     let foreign = Sending { tenant: two.tenant().clone(), ..sending };
     let outcome = SendOutcome::Rejected { reason: "foreign".to_owned() };

@@ -5,7 +5,7 @@ use tidegate_storage::{AbortOutcome, Accept, Admission, Claim, Finish, OutboxSta
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, converse, enlist, outbox_states, queue, start, state};
+use crate::scene::{HOUR, converse, enlist, next_send, outbox_states, queue, start, state};
 
 on_both_backends! {
     a_run_in_an_unknown_state_is_shown_as_it_is,
@@ -60,7 +60,7 @@ async fn a_run_in_an_unknown_state_is_not_claimed(store: &ScratchStore) {
     assert_eq!(store.claim(&key, &owner, HOUR, make.now()).await.unwrap(), Claim::Nothing);
     assert_eq!(state(store, &make, run).await, paused());
     // The session is not stuck because of it.
-    let accept = Accept { claim_for: Some(owner), ..make.accept(&key) };
+    let accept = Accept { owner, claim: true, ..make.accept(&key) };
     let accepted = store.accept(accept).await.unwrap();
     assert!(matches!(accepted.admission, Admission::Claimed(_)), "{accepted:?}");
     assert_eq!(state(store, &make, run).await, paused());
@@ -133,7 +133,7 @@ async fn a_part_in_an_unknown_state_is_neither_sent_nor_dropped(store: &ScratchS
     let held = parts[1].id;
     store.finish(&lease, Finish { parts, ..make.completed() }).await.unwrap();
     store.execute(&format!("UPDATE outbox SET state = 'held' WHERE id = '{held}'")).await;
-    let sending = store.claim_send(make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     let outcome = SendOutcome::Rejected { reason: "not allowed".to_owned() };
     store.settle_send(&sending, outcome, make.now()).await.unwrap();
     let other = OutboxState::Other("held".to_owned());
@@ -141,5 +141,5 @@ async fn a_part_in_an_unknown_state_is_neither_sent_nor_dropped(store: &ScratchS
         outbox_states(store, &make, lease.run).await,
         [OutboxState::Dead, other, OutboxState::Dropped]
     );
-    assert_eq!(store.claim_send(make.tenant(), &owner, make.now()).await.unwrap(), None);
+    assert_eq!(next_send(store, make.tenant(), &owner, make.now()).await.unwrap(), None);
 }
