@@ -315,10 +315,11 @@ impl Connector for Faulty {
 
 /// Xorshift: small, and the same on every machine.
 #[derive(Debug)]
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn new(seed: u64, start: u64) -> Self {
+    /// The same seed and the same start give the same numbers.
+    pub fn new(seed: u64, start: u64) -> Self {
         let mixed = (seed ^ start.rotate_left(32)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed | 1);
         // The first numbers of near seeds are near each other.
@@ -335,11 +336,11 @@ impl Dice {
         self.0
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         (self.next() >> 11) % limit
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let index = self.below(from.len() as u64);
         &from[usize::try_from(index).unwrap_or(0)]
     }
