@@ -108,7 +108,7 @@ fn served(account: Account, network: &Network, runs: &[RunRow], outbox: &[Outbox
         assert!(seen.iter().all(|seen| seen.key == key), "{name}: {id} was answered by another part: {seen:?}");
         match (&part.state, seen.as_slice()) {
             (OutboxState::Sent, [reply]) if run.state == RunState::Completed => {
-                assert!(reply.text.ends_with(posted.text.trim()), "{name}: {id} got another answer: {reply:?}");
+                assert!(reply.text.ends_with(&posted.text), "{name}: {id} got another answer: {reply:?}");
                 tally.answered += 1;
             }
             (OutboxState::Sent, [reply]) if run.state == RunState::Failed => {

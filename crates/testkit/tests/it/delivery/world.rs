@@ -60,7 +60,7 @@ impl World {
             for _ in 0..messages {
                 let text = match dice.below(5) {
                     0 => "你好，世界".to_owned(),
-                    1 => "a long one, ".repeat(300),
+                    1 => "a long one, ".repeat(30),
                     2 => "two\nlines \"quoted\"".to_owned(),
                     _ => "hello".to_owned(),
                 };
