@@ -149,6 +149,7 @@ async fn through_engine(engine: &Engine, sessions: usize, round: usize) -> Falli
                     idempotency: None,
                     spec: spec.clone(),
                     reply: ReplyTarget::Caller,
+                    patience: None,
                 };
                 let submitted = engine.submit(request).await?;
                 submitted.follower.end().await.map_err(|error| error.message)?;

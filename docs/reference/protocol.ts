@@ -2,6 +2,24 @@
 
 export type AgentId = string;
 
+export type Ask = { text: string, session: string, agent?: string | null, 
+/**
+ * Begin a fresh log of the conversation.
+ */
+newSession: boolean, provider?: string | null, profile?: string | null, timeoutMs?: number | null, key: string, };
+
+export type AskAnswer = { runId: RunId, createdAt: number, 
+/**
+ * The log's name where a person sees it.
+ */
+sessionName: string, text: string, origin: Origin, usage: Usage, };
+
+export type AskEvent = { "event": "accepted", runId: RunId, createdAt: number, 
+/**
+ * The same key came before; this is the earlier run.
+ */
+replayed: boolean, } | { "event": "delta", text: string, } | { "event": "restarted" } | { "event": "answer" } & AskAnswer | { "event": "error", error: ErrorBody, };
+
 export type Attachment = { name: string, mimeType: string, 
 /**
  * Where the bytes are, as the connector or the object store names it.
@@ -18,6 +36,16 @@ export type ChannelName = string;
 
 export type Cost = number;
 
+export type Count = { state: string, count: number, };
+
+export type Counts = { sessions: number, runs: Array<Count>, outbox: Array<Count>, };
+
+export type Deleted = { removed: Array<string>, };
+
+export type Delta = { runId: RunId, attempt: number, seq: number, text: string, };
+
+export type Done = { runId: RunId, messages: Array<LogLine>, };
+
 export type Entry = { sessionId: SessionId, 
 /**
  * Position in the session, from 1, without a gap.
@@ -32,7 +60,9 @@ export type EntryId = string;
 
 export type ErrorBody = { code: ErrorCode, message: string, details?: unknown, };
 
-export type ErrorCode = "UNKNOWN_COMMAND" | "UNKNOWN_OPTION" | "MISSING_VALUE" | "INVALID_VALUE" | "ASK_INPUT_REQUIRED" | "UNSUPPORTED_PROVIDER" | "AUTH_REQUIRED" | "MODEL_UNAVAILABLE" | "DEADLINE_EXCEEDED" | "ABORTED" | "INTERRUPTED" | "POISON" | "SESSION_BUSY" | "IDEMPOTENCY_CONFLICT" | "STALE_FENCE" | "NOT_FOUND" | "UNAVAILABLE" | "HOME_BUSY" | "HOME_UNUSABLE" | "STORAGE_DAMAGED" | "STORAGE_FULL" | "STORAGE_IO" | "STORAGE_READ_ONLY" | "STORAGE_NEWER" | "STORAGE_UNAVAILABLE" | "CONFIG_SYNTAX" | "CONFIG_INVALID" | "CONFIG_INCLUDE" | "CONFIG_ENV_MISSING" | "CONFIG_CONFLICT" | "CONFIG_IO" | "CONFIG_PATH" | "CONFIG_VALUE" | "INTERNAL";
+export type ErrorCode = "UNKNOWN_COMMAND" | "UNKNOWN_OPTION" | "MISSING_VALUE" | "INVALID_VALUE" | "ASK_INPUT_REQUIRED" | "UNSUPPORTED_PROVIDER" | "AUTH_REQUIRED" | "MODEL_UNAVAILABLE" | "DEADLINE_EXCEEDED" | "ABORTED" | "INTERRUPTED" | "POISON" | "SESSION_BUSY" | "IDEMPOTENCY_CONFLICT" | "STALE_FENCE" | "NOT_FOUND" | "UNAVAILABLE" | "CLOSING" | "HOME_BUSY" | "HOME_UNUSABLE" | "STORAGE_DAMAGED" | "STORAGE_FULL" | "STORAGE_IO" | "STORAGE_READ_ONLY" | "STORAGE_NEWER" | "STORAGE_UNAVAILABLE" | "CONFIG_SYNTAX" | "CONFIG_INVALID" | "CONFIG_INCLUDE" | "CONFIG_ENV_MISSING" | "CONFIG_CONFLICT" | "CONFIG_IO" | "CONFIG_PATH" | "CONFIG_VALUE" | "UNAUTHORIZED" | "FORBIDDEN" | "LOGIN_CODE_INVALID" | "TOO_MANY_REQUESTS" | "BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "METHOD_NOT_ALLOWED" | "PORT_IN_USE" | "AUDIT_BROKEN" | "GATEWAY_RUNNING" | "GATEWAY_STOPPED" | "INTERNAL";
+
+export type Failure = { error: Problem, };
 
 export type Inbound = { tenantId: TenantId, workspaceId: WorkspaceId, channel: ChannelName, 
 /**
@@ -60,6 +90,14 @@ deadlineMs: number,
  */
 history: number, };
 
+export type LogLine = { seq: number, role: Role, text: string, at: number, runId: RunId, };
+
+export type Login = { code: string, };
+
+export type LoginLink = { link: string, };
+
+export type Me = { name: string, version: string, agent: string, };
+
 export type Message = { "role": "user", content: Array<Block>, 
 /**
  * Milliseconds since the epoch.
@@ -75,6 +113,16 @@ route: string,
 stage: string, } | { "role": "toolResult", toolCallId: string, toolName: string, content: Array<Block>, isError: boolean, details?: unknown, timestamp: number, };
 
 export type ModelRef = { provider: string, model: string, };
+
+export type Origin = { api: string, provider: string, model: string, profileId?: string | null, 
+/**
+ * The contract's short name of the way taken: the provider, or `echo` and `summary` offline.
+ */
+route: string, 
+/**
+ * The contract's long name: `adapter.<api>.<profile>`, or `adapter.stub.<route>` offline.
+ */
+stage: string, };
 
 export type Outbound = { channel: ChannelName, accountId: string, target: OutboundTarget, response: OutboundResponse, };
 
@@ -92,13 +140,47 @@ body: string,
  */
 lane: string, };
 
+export type PartialText = { text: string, 
+/**
+ * The last delta that is in it.
+ */
+seq: number, };
+
 export type Peer = { kind: PeerKind, id: string, };
 
 export type PeerKind = "dm" | "group" | "channel";
 
 export type Place = { "kind": "main" } | { "kind": "named", name: string, } | { "kind": "dm", channel: ChannelName | null, account: string | null, peer: string, } | { "kind": "group", channel: ChannelName, id: string, };
 
-export type Reply = { channel: ChannelName, accountId: string, target: OutboundTarget, text: string, attachments: Array<Attachment>, };
+export type PostMessage = { text: string, 
+/**
+ * The caller's own key: the same key again answers the same run.
+ */
+key: string, };
+
+export type Posted = { runId: RunId, };
+
+export type Problem = { code: ErrorCode, message: string, hint?: string | null, details?: unknown, };
+
+export type Quote = { 
+/**
+ * The network's own id.
+ */
+messageId: string, text: string, };
+
+export type Reply = { channel: ChannelName, accountId: string, target: OutboundTarget, text: string, attachments: Array<Attachment>, 
+/**
+ * The message that is answered.
+ */
+quote?: Quote | null, 
+/**
+ * Set when the run failed: `text` then tells a person so, this tells a program.
+ */
+error?: ErrorBody | null, };
+
+export type Role = "user" | "assistant" | "toolResult";
+
+export type RunChanged = { runId: RunId, state: RunState, text: string, key?: string | null, at: number, attempt: number, error?: ErrorBody | null, };
 
 export type RunEvent = { runId: RunId, attempt: number, 
 /**
@@ -107,6 +189,16 @@ export type RunEvent = { runId: RunId, attempt: number,
 seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, });
 
 export type RunId = string;
+
+export type RunLine = { runId: RunId, state: RunState, 
+/**
+ * What was asked.
+ */
+text: string, key?: string | null, at: number, error?: ErrorBody | null, attempt: number, 
+/**
+ * The answer so far, while it is being written.
+ */
+partial: PartialText | null, };
 
 export type RunSpec = { 
 /**
@@ -118,13 +210,49 @@ configRevision: string,
  */
 models: Array<ModelRef>, limits: Limits, };
 
+export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted" | string;
+
 export type Scope = { tenant: TenantId, workspace: WorkspaceId, agent: AgentId, };
+
+export type SendDecision = { "outcome": "done", parts: number, } | { "outcome": "refused", state: string, };
 
 export type SendOutcome = { "outcome": "sent", id: string, } | { "outcome": "notSent", retryAt: number, reason: string, } | { "outcome": "rejected", reason: string, } | { "outcome": "unknown", reason: string, };
 
 export type SessionId = string;
 
+export type SessionItem = { 
+/**
+ * What goes into an address: the label of the default agent's conversations, else the whole key.
+ */
+name: string, title: string, 
+/**
+ * Milliseconds since the epoch.
+ */
+updatedAt: number, 
+/**
+ * Whether something waits or is under way.
+ */
+running: boolean, };
+
 export type SessionKey = { scope: Scope, place: Place, thread: string | null, };
+
+export type SessionList = { sessions: Array<SessionItem>, };
+
+export type Snapshot = { session: string, 
+/**
+ * The end of the durable log.
+ */
+messages: Array<LogLine>, 
+/**
+ * What is not in the log: waiting, under way, or ended without an answer; the newest last.
+ */
+runs: Array<RunLine>, };
+
+export type Status = { version: string, pid: number, uptimeMs: number, 
+/**
+ * Where the page and the port are; absent when only the control socket is open.
+ */
+address: string | null, ready: boolean, problems: Array<string>, channels: unknown, counts: Counts, };
 
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 

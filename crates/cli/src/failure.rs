@@ -79,6 +79,10 @@ impl Failure {
 
     /// An error that was told by another process or kept with a run.
     pub(crate) fn of_body(error: ErrorBody) -> Self {
+        let waited = error.details.as_ref().and_then(|details| details["waitedMs"].as_u64());
+        if let (ErrorCode::SessionBusy, Some(ms)) = (error.code, waited) {
+            return Self::with_usual_hint(error.code, texts::E_WAITED.with(&[("ms", &ms)]));
+        }
         let text = match error.code {
             ErrorCode::DeadlineExceeded => texts::E_DEADLINE,
             ErrorCode::Aborted => texts::E_ABORTED,
@@ -143,7 +147,6 @@ impl From<EngineError> for Failure {
         let message = match error {
             EngineError::Store(error) => return error.into(),
             EngineError::Run { error, .. } => return Self::of_body(error),
-            EngineError::SessionBusy { waited_ms } => texts::E_WAITED.with(&[("ms", &waited_ms)]),
             EngineError::HomeBusy { path, holder } => {
                 texts::E_HOME_BUSY.with(&[("path", &path.display()), ("holder", &holder)])
             }

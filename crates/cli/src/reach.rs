@@ -10,11 +10,12 @@ use serde_json::Value;
 use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
 use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
-use tidegate_gateway::Server;
+use tidegate_gateway::{Gateway, Server};
+use tidegate_gateway::Options as GatewayOptions;
 use tidegate_policy::Principal;
 use tidegate_protocol::api::{Deleted, SendDecision};
 use tidegate_protocol::{OutboxId, RunId, SessionKey};
-use tidegate_runtime::SystemClock;
+use tidegate_runtime::{Shutdown, SystemClock};
 use tidegate_storage::{AbortOutcome, Decided, OutboxState};
 
 use crate::app::{App, config_file, now_ms};
@@ -119,14 +120,21 @@ impl Held {
         let options = Options::passing(settings.scope(None)?.tenant, settings);
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.
-        let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();
+        let options = GatewayOptions {
+            token: None,
+            clock: Arc::new(SystemClock),
+            page: false,
+            hosts: Vec::new(),
+            stop: Shutdown::new(),
+        };
+        let control = Gateway::new(engine.clone(), options).control(&home.control_socket()).ok();
         Ok(Self { engine, control })
     }
 
     /// Stops listening, brings everything accepted to its end, then lets the home go.
     pub(crate) async fn let_go(self) {
         if let Some(control) = &self.control {
-            control.stop_listening();
+            control.stop_listening().await;
         }
         self.engine.close(Drain::Everything).await;
         if let Some(control) = self.control {

@@ -9,7 +9,7 @@ use crate::live::Cancel;
 use crate::start::Engine;
 
 /// After runs were told to stop.
-const GIVE_BACK: Duration = Duration::from_secs(5);
+const GIVE_BACK: Duration = Duration::from_secs(3);
 
 /// How an engine is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,6 @@ impl Engine {
         for service in core.take_services() {
             let _ = service.join().await;
         }
-        let _ = tokio::time::timeout(GIVE_BACK, core.work.wait()).await;
         if let Err(error) = core.flush_transcripts().await {
             tracing::warn!(%error, "transcripts lag; the next start writes them");
         }

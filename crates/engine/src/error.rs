@@ -15,8 +15,6 @@ pub enum EngineError {
     /// The run ended, and not with an answer.
     #[error("{}", .error.message)]
     Run { run: RunId, error: ErrorBody },
-    #[error("another run of this session has not ended after {waited_ms} ms")]
-    SessionBusy { waited_ms: u128 },
     #[error("the home folder {} is held by {holder}", .path.display())]
     HomeBusy { path: PathBuf, holder: String },
     #[error("{} cannot be used: {cause}", .path.display())]
@@ -35,7 +33,6 @@ impl EngineError {
         let code = match self {
             Self::Store(error) => return ErrorBody::from(error),
             Self::Run { error, .. } => return error.clone(),
-            Self::SessionBusy { .. } => ErrorCode::SessionBusy,
             Self::HomeBusy { .. } => ErrorCode::HomeBusy,
             Self::HomeUnusable { cause, .. } => match cause.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,

@@ -122,7 +122,7 @@ impl Core {
         let Some(reference) = turn.spec.models.first() else {
             return End::failed(ErrorCode::ModelUnavailable, "the run names no model");
         };
-        let model = match tidegate_models::open(reference) {
+        let model = match self.models.open(reference) {
             Ok(model) => model,
             Err(error) => return End::failed(ErrorCode::ModelUnavailable, error.to_string()),
         };

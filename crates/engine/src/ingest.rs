@@ -118,7 +118,7 @@ impl Core {
             },
             created_at: now,
         };
-        let expires_at = now + i64::try_from(self.retention.idempotency.as_millis()).unwrap_or(i64::MAX);
+        let expires_at = self.remembered_until(now);
         let accept = Accept {
             principal: work.principal.clone(),
             key,

@@ -40,9 +40,8 @@ pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
 /// Says that we live until somebody else took our place. A store that does not answer now may answer the next time.
 async fn heartbeat(core: Arc<Core>) {
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(HEARTBEAT) => {}
-            () = core.stopped.requested() => return,
+        if !core.goes_on(HEARTBEAT).await {
+            return;
         }
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
             Ok(()) => {}
@@ -62,7 +61,9 @@ async fn seal(core: Arc<Core>) {
             () = core.unsealed.notified() => {}
             () = core.stopped.requested() => return,
         }
-        tokio::time::sleep(SEAL).await;
+        if !core.goes_on(SEAL).await {
+            return;
+        }
     }
 }
 
@@ -72,7 +73,9 @@ async fn mirror(core: Arc<Core>) {
             () = core.mirroring.notified() => {}
             () = core.stopped.requested() => return,
         }
-        tokio::time::sleep(MIRROR).await;
+        if !core.goes_on(MIRROR).await {
+            return;
+        }
         if let Err(error) = core.flush_transcripts().await {
             tracing::warn!(%error, "transcripts lag");
             core.mirroring.notify();
@@ -83,9 +86,8 @@ async fn mirror(core: Arc<Core>) {
 async fn sweep(core: Arc<Core>) {
     let mut pause = SWEEP;
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = core.stopped.requested() => return,
+        if !core.goes_on(pause).await {
+            return;
         }
         core.ballast.lay();
         pause = match core.store.sweep(&core.tenant, core.to_sweep()).await {
@@ -108,6 +110,14 @@ async fn sweep(core: Arc<Core>) {
 }
 
 impl Core {
+    /// Waits; `false` when the engine stops meanwhile.
+    async fn goes_on(&self, pause: Duration) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => true,
+            () = self.stopped.requested() => false,
+        }
+    }
+
     /// Seals every row there is.
     pub(crate) async fn seal_all(&self) {
         loop {

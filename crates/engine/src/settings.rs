@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate_config::Loaded;
 use tidegate_config::schema::{Agent, AgentModel, Config, ModelApi};
+use tidegate_models::{BuiltIn, Providers as _};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, Limits, ModelRef, RunSpec, Scope};
 use tidegate_runtime::catalogue::Language;
 
@@ -158,7 +159,7 @@ fn primary(agent: &Agent) -> Option<&str> {
 
 /// Refuses before anything is accepted: a configured model is never silently replaced by the offline one.
 fn speak(model: ModelRef) -> Result<ModelRef, SettingsError> {
-    match tidegate_models::open(&model) {
+    match BuiltIn.open(&model) {
         Ok(_) => Ok(model),
         Err(error) => Err(SettingsError::CannotSpeak { provider: error.provider }),
     }

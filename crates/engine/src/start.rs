@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tidegate_models::{BuiltIn, Providers};
 use tidegate_protocol::{Connector, TenantId};
 use tidegate_runtime::{Clock, Shutdown, Task, fault};
 use tidegate_storage::{Library, Owner, Recovered, Store, StoreError};
@@ -28,6 +29,7 @@ pub struct Options {
     /// Whose data this home holds.
     pub tenant: TenantId,
     pub settings: Settings,
+    pub models: Arc<dyn Providers>,
     pub connectors: Vec<Arc<dyn Connector>>,
     /// Runs that may be under way at once.
     pub main_lane: usize,
@@ -66,6 +68,7 @@ impl Options {
         Self {
             tenant,
             settings,
+            models: Arc::new(BuiltIn),
             connectors: Vec::new(),
             main_lane: MAIN_LANE,
             stays: false,
@@ -94,6 +97,7 @@ pub(crate) struct Core {
     pub(crate) settings: Arc<Settings>,
     pub(crate) retention: Retention,
     pub(crate) stays: bool,
+    pub(crate) models: Arc<dyn Providers>,
     pub(crate) connectors: Vec<Arc<Supervised>>,
     pub(crate) live: LiveRuns,
     pub(crate) bus: Bus,
@@ -160,6 +164,7 @@ impl Engine {
             settings: Arc::new(options.settings),
             retention: options.retention,
             stays: options.stays,
+            models: options.models,
             connectors: connectors.collect(),
             live: LiveRuns::default(),
             bus: Bus::new(),

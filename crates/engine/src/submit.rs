@@ -37,6 +37,8 @@ pub struct Request {
     pub idempotency: Option<String>,
     pub spec: RunSpec,
     pub reply: ReplyTarget,
+    /// How long it may wait for its turn before it ends as `SESSION_BUSY`; as long as it takes when absent.
+    pub patience: Option<Duration>,
 }
 
 /// A request that is durable.
@@ -81,8 +83,7 @@ impl Engine {
             new_session: NewSession { id: session, alias: Some(session.alias()) },
             inbound: None,
             idempotency: request.idempotency.map(|key| {
-                let expires_at = now + core.retention.idempotency.as_millis().try_into().unwrap_or(i64::MAX);
-                Idempotency::new(&key, &fingerprint(&request.key, &request.text), expires_at)
+                Idempotency::new(&key, &fingerprint(&request.key, &request.text), core.remembered_until(now))
             }),
             ephemeral: request.ephemeral,
             owner: core.owner,
@@ -111,6 +112,9 @@ impl Engine {
             reply: request.reply,
             created_at: now,
         };
+        if let (Admission::Queued { .. }, Some(patience)) = (&accepted.admission, request.patience) {
+            core.lose_patience(run, patience);
+        }
         core.admitted(work, accepted.admission, permit);
         Ok(Submitted { run, created_at: now, replayed: false, follower })
     }
@@ -139,32 +143,23 @@ impl Engine {
         self.core.live.get(run)?.partial()
     }
 
-    /// Answers one request of somebody who waits: `patience` for its turn, then for its end. `emit` gets the
-    /// provisional text as it comes; `cancel` ends the run as aborted.
+    /// Answers one request of somebody who waits. `emit` gets the provisional text as it comes; `cancel` ends the run
+    /// as aborted.
     pub async fn ask(
         &self,
         request: Request,
-        patience: Duration,
         cancel: &Shutdown,
         emit: &mut (dyn FnMut(&RunEventBody) + Send),
     ) -> Result<Answer, EngineError> {
         let submitted = self.submit(request).await?;
         let (run, mut follower) = (submitted.run, submitted.follower);
         let mut asked = false;
-        let deadline = tokio::time::Instant::now() + patience;
         loop {
-            let started = follower.reader.live().is_started();
             tokio::select! {
                 event = follower.next() => match event {
                     Some(event) => emit(&event.body),
                     None => break,
                 },
-                () = tokio::time::sleep_until(deadline), if !started => {
-                    if let AbortOutcome::Aborted = self.core.abort_queued(run).await? {
-                        self.core.live.forget(run);
-                        return Err(EngineError::SessionBusy { waited_ms: patience.as_millis() });
-                    }
-                }
                 () = cancel.requested(), if !asked => {
                     asked = true;
                     self.core.cancel(run, interrupted_by_signal()).await?;
@@ -232,6 +227,31 @@ impl Core {
     pub(crate) async fn session_name(&self, session: SessionId) -> Result<String, EngineError> {
         let log = self.store.session_by_name(&self.tenant, &session.to_string()).await?;
         Ok(log.and_then(|log| log.alias).unwrap_or_else(|| session.to_string()))
+    }
+
+    /// Until when a key that came now stands for its request.
+    pub(crate) fn remembered_until(&self, now: i64) -> i64 {
+        now.saturating_add(i64::try_from(self.retention.idempotency.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Ends the run if it has not begun by then.
+    fn lose_patience(self: &Arc<Self>, run: RunId, patience: Duration) {
+        let core = Arc::clone(self);
+        let waiting = async move {
+            tokio::select! {
+                () = tokio::time::sleep(patience) => {}
+                () = core.stopped.requested() => return,
+            }
+            let waits = core.live.get(run).is_some_and(|live| !live.is_started());
+            if waits && matches!(core.abort_queued(run).await, Ok(AbortOutcome::Aborted)) {
+                let waited = patience.as_millis();
+                let message = format!("another run of this session has not ended after {waited} ms");
+                let mut error = ErrorBody::new(ErrorCode::SessionBusy, message);
+                error.details = Some(serde_json::json!({ "waitedMs": u64::try_from(waited).unwrap_or(u64::MAX) }));
+                core.live.end(run, Err(error));
+            }
+        };
+        tidegate_runtime::spawn("patience", waiting);
     }
 
     /// Ends a run that waits for its turn; one that has begun is left alone.

@@ -1,1 +1,31 @@
-//! x
+//! The HTTP server of a gateway: who may enter, what they may ask, and how answers stream.
+//!
+//! One router serves the port and the control socket. It proves who calls, translates between the wire and the engine's
+//! verbs, and keeps no state of its own but login codes. It never talks to a model or a network, and never acknowledges
+//! a request before the engine says that it is durable.
+
+mod access;
+mod answer;
+mod api;
+mod body;
+mod checks;
+mod cookie;
+mod error;
+mod gate;
+mod login;
+mod names;
+mod openai;
+mod page;
+mod presence;
+mod routes;
+mod server;
+mod texts;
+mod token;
+
+pub use access::Access;
+pub use cookie::COOKIE;
+pub use error::GatewayError;
+pub use gate::{Gateway, Options};
+pub use routes::{ROUTES, Route};
+pub use server::Server;
+pub use token::LocalToken;

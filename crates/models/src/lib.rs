@@ -23,11 +23,22 @@ pub struct CannotSpeak {
     pub provider: String,
 }
 
-/// The model of that name, ready to be asked.
-pub fn open(model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
-    match model.provider.as_str() {
-        OFFLINE => Ok(Arc::new(offline::Offline)),
-        other => Err(CannotSpeak { provider: other.to_owned() }),
+/// Where models come from.
+pub trait Providers: Send + Sync {
+    /// The model of that name, ready to be asked.
+    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak>;
+}
+
+/// The models that need nothing but this program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltIn;
+
+impl Providers for BuiltIn {
+    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
+        match model.provider.as_str() {
+            OFFLINE => Ok(Arc::new(offline::Offline)),
+            other => Err(CannotSpeak { provider: other.to_owned() }),
+        }
     }
 }
 

@@ -118,7 +118,7 @@ impl Requests {
             inbound: None,
             idempotency: None,
             ephemeral: false,
-            owner: self.owner().unwrap_or_else(|| Owner { instance: self.id(), incarnation: 0 }),
+            owner: self.owner().unwrap_or_else(nobody),
             claim: false,
             now,
         }
@@ -163,7 +163,7 @@ impl Requests {
         let now = self.now();
         Ingest {
             tenant: self.tenant.clone(),
-            owner: self.owner().unwrap_or_else(|| Owner { instance: self.id(), incarnation: 0 }),
+            owner: self.owner().unwrap_or_else(nobody),
             channel: parse("slack"),
             account_id: "T1".to_owned(),
             messages,
@@ -249,6 +249,11 @@ impl Requests {
             now: self.now(),
         }
     }
+}
+
+/// An owner that no store knows.
+pub fn nobody() -> Owner {
+    Owner { instance: Id::from_parts(0, [0; 10]), incarnation: 0 }
 }
 
 pub fn spec() -> RunSpec {

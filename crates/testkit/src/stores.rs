@@ -203,6 +203,27 @@ impl ScratchStore {
         self.open = Some(self.location.open(self.connections).await.expect("the store opens"));
     }
 
+    /// Makes the tables of an earlier release and opens nothing.
+    pub async fn migrate_to(&self, schema: u32) {
+        const MIGRATES: &str = "an earlier schema can be made";
+        match &self.location {
+            Location::Sqlite { path } => {
+                let options = SqliteOptions::new(path, tidegate_storage_sqlite::Mode::ReadWrite);
+                drop(SqliteStore::open(&SqliteOptions { schema, ..options }).expect(MIGRATES));
+            }
+            Location::Postgres { url, schema: name } => {
+                let options = PostgresOptions {
+                    url: url.clone(),
+                    migrate_url: None,
+                    schema: name.clone(),
+                    max_connections: 1,
+                    mode: tidegate_storage_postgres::Mode::ReadWrite,
+                };
+                PostgresStore::migrate_to(&options, schema).await.expect(MIGRATES);
+            }
+        }
+    }
+
     pub async fn close(&mut self) {
         if let Some(open) = self.open.take() {
             open.close().await;

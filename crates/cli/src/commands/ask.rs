@@ -13,9 +13,10 @@ use tidegate_policy::Principal;
 use tidegate_protocol::api::Ask;
 use tidegate_protocol::{
     ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey,
+    TenantId,
 };
 use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp, new_id};
-use tidegate_storage::SessionChoice;
+use tidegate_storage::{Library, RunLookup, SessionChoice};
 
 use self::joined::Joined;
 use super::block_on;
@@ -24,6 +25,7 @@ use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, printable};
 use crate::reach::{Found, Held, Seeker};
+use crate::store::open_existing;
 use crate::{Outcome, texts};
 
 /// Most bytes of input.
@@ -57,22 +59,35 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     block_on(async {
         let patience =
             request.timeout.map_or(app.home_patience(), |timeout| timeout.min(app.home_patience()));
-        let key = request_key()?;
+        let mut key = request_key()?;
         let mut seeker = Seeker::new(app, &home, "ask", patience);
+        let mut lost = None;
         let (answer, streamed) = loop {
-            match seeker.seek().await? {
+            let found = seeker.seek().await?;
+            match found {
                 Found::Free(lock) => {
                     let held = Held::start(&home, &loaded, lock).await?;
                     mention_interrupted(app, &held.engine);
+                    if let Some(run) = lost.take()
+                        && never_began(held.engine.library(), held.engine.tenant(), run).await
+                    {
+                        key = request_key()?;
+                    }
                     let outcome = ask_here(&held.engine, &request, scope, spec, key, json).await;
                     tell_notices(app, &held.engine);
                     held.let_go().await;
                     break outcome?;
                 }
                 Found::Held(client) => {
+                    if let (Some(run), Some(store)) = (lost.take(), open_existing(&home, &loaded.config).await?)
+                        && never_began(store.as_ref(), &scope.tenant, run).await
+                    {
+                        key = request_key()?;
+                    }
                     let asked = request.for_holder(parsed, &key);
                     match joined::ask(&client, &asked, &spec, seeker.left(), json).await {
                         Err(Joined::Closing) => {}
+                        Err(Joined::Lost(run)) => lost = Some(run),
                         Err(Joined::Failed(failure)) => return Err(failure),
                         Ok(answered) => break answered,
                     }
@@ -87,6 +102,12 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Whether a run whose process died had not begun: then asking again repeats nothing.
+async fn never_began(library: &dyn Library, tenant: &TenantId, run: RunId) -> bool {
+    let row = library.run(tenant, &RunLookup::Id(run)).await;
+    matches!(row, Ok(Some(row)) if row.state == RunState::Interrupted && row.started_at.is_none())
 }
 
 /// The same for every try of this question: a holder that died after it accepted must not be asked twice.
@@ -115,6 +136,7 @@ async fn ask_here(
         idempotency: Some(key),
         spec,
         reply: ReplyTarget::Caller,
+        patience: Some(PATIENCE),
     };
     let mut streamed = false;
     let mut emit = |event: &RunEventBody| {
@@ -124,7 +146,7 @@ async fn ask_here(
             let _ = print(&printable(text));
         }
     };
-    let answered = with_signals(&cancel, engine.ask(asked, PATIENCE, &cancel, &mut emit)).await;
+    let answered = with_signals(&cancel, engine.ask(asked, &cancel, &mut emit)).await;
     if streamed {
         print_line("")?;
     }

@@ -9,8 +9,8 @@ use tidegate_channels::local::{self, Local};
 use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, MAIN_LANE, Options, Retention, Settings};
-use tidegate_gateway::{Server, ServerOptions};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
+use tidegate_gateway::{Gateway, GatewayError, LocalToken, Options as GatewayOptions, Server};
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
@@ -61,9 +61,9 @@ fn host(app: &App, command: &'static Command, parsed: &Parsed, home: &Home, link
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let lock = hold(home).await?;
-        let gateway = Gateway::start(app, home, &loaded, lock, port).await?;
-        gateway.report(app, parsed, link).await?;
-        gateway.serve(app, parsed).await
+        let host = Host::start(app, home, &loaded, lock, port).await?;
+        host.report(app, parsed, link).await?;
+        host.serve(app, parsed).await
     });
     // A wedged reader must not keep the program from ending.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -95,8 +95,10 @@ async fn hold(home: &Home) -> Result<HomeLock, Failure> {
     }
 }
 
-struct Gateway {
+/// The gateway of this process.
+struct Host {
     engine: Engine,
+    gateway: Gateway,
     port: Server,
     control: Server,
     /// Asked for through the control socket.
@@ -104,7 +106,7 @@ struct Gateway {
     drain: Duration,
 }
 
-impl Gateway {
+impl Host {
     async fn start(
         app: &App,
         home: &Home,
@@ -120,12 +122,9 @@ impl Gateway {
         let settings = Settings::new(loaded);
         let scope = settings.scope(None)?;
         let options = Options {
-            tenant: scope.tenant.clone(),
-            settings,
             connectors: connectors(loaded, home, &scope),
-            main_lane: MAIN_LANE,
             stays: true,
-            retention: Retention::default(),
+            ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         let stop = Shutdown::new();
@@ -133,21 +132,25 @@ impl Gateway {
             Bind::Loopback => [127, 0, 0, 1],
             Bind::Lan => [0, 0, 0, 0],
         };
-        let options = ServerOptions {
-            address: (ip, port).into(),
-            token: home.local_token(),
+        let options = GatewayOptions {
+            token: Some(LocalToken::load_or_create(&home.local_token())?),
+            clock: Arc::new(SystemClock),
+            page: true,
+            hosts: Vec::new(),
             stop: stop.clone(),
         };
-        let (port, control) = tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
+        let gateway = Gateway::new(engine.clone(), options);
+        let port = gateway.serve((ip, port).into()).await?;
+        let control = gateway.control(&home.control_socket())?;
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
         fault::pause("cli.gateway.listening").await;
-        Ok(Self { engine, port, control, stop, drain })
+        Ok(Self { engine, gateway, port, control, stop, drain })
     }
 
     /// Says where it is, and what the owner should know.
     async fn report(&self, app: &App, parsed: &Parsed, link: bool) -> Result<(), Failure> {
-        let url = self.port.url();
-        let link = if link { Some(self.port.login_link()?) } else { None };
+        let url = self.gateway.url().unwrap_or_default();
+        let link = if link { self.gateway.login_link().map_err(EngineError::from)? } else { None };
         if parsed.has("json") {
             // One line: whoever started it reads exactly that.
             print_line(&json!({ "url": url, "link": link, "pid": std::process::id() }).to_string())?;
@@ -240,7 +243,7 @@ impl Gateway {
         let budget = if failed { Duration::ZERO } else { self.drain };
         let drained = self.engine.close(Drain::Within(budget)).await;
         for server in [&self.port, &self.control] {
-            server.stop_listening();
+            server.stop_listening().await;
         }
         for server in [&self.port, &self.control] {
             let _ = tokio::time::timeout(Duration::from_secs(2), server.drained()).await;
@@ -377,8 +380,8 @@ pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
     })
 }
 
-impl From<tidegate_gateway::ServeError> for Failure {
-    fn from(error: tidegate_gateway::ServeError) -> Self {
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
         let body = error.body();
         Self::new(body.code, Message::plain(body.message))
     }

@@ -1,4 +1,4 @@
-//! A second process on the same home: it waits, then says who is there. Reading goes on beside it.
+//! A second process on the same home: it joins the first, or waits and then says who is there. Reading goes on beside it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -21,9 +21,21 @@ fn holder(home: &Home) -> Running {
     running
 }
 
+/// A process that holds the home and does not answer.
+fn stuck(home: &Home) -> Running {
+    home.ask("before");
+    let running = home.call(&["ask", "holds"]).env("TIDEGATE_FAULT", "engine.start.locked=hang").start();
+    let start = Instant::now();
+    while home.call(&["status", "--json"]).json()["holder"].is_null() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the holder never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running
+}
+
 fn a_second_process_is_told(backend: Backend) {
     let Some(home) = Home::on(backend) else { return };
-    let first = holder(&home);
+    let first = stuck(&home);
     let by = format!("process {} (ask)", first.pid());
     let start = Instant::now();
     let failed = home.call(&["ask", "second"]).env("TIDEGATE_LOCK_WAIT_MS", "200").fails("HOME_BUSY");
@@ -35,14 +47,28 @@ fn a_second_process_is_told(backend: Backend) {
     assert_eq!(busy.code, Some(1), "{busy:?}");
     let told = home.call(&["status", "--json"]).json();
     assert_eq!(told["holder"], by);
-    assert_eq!(told["storage"]["runs"]["running"], 1);
     assert!(home.call(&["status"]).ok().stdout.contains(&format!("in use by  {by}")));
     home.call(&["sessions", "list"]).ok();
-    first.signal(Signal::TERM);
-    first.wait().failed(143, "ABORTED");
+    first.signal(Signal::KILL);
+    first.wait();
     assert!(home.call(&["status", "--json"]).json()["holder"].is_null());
     home.ask("third");
     assert_eq!(Log::of(&home, "main").questions(), ["before", "third"], "what was refused is nowhere");
+}
+
+#[test]
+fn a_second_process_joins_the_first_one_and_other_sessions_are_answered_at_once() {
+    let home = Home::new();
+    let first = holder(&home);
+    let start = Instant::now();
+    assert_eq!(home.ask_in("elsewhere", "meanwhile")["success"], true);
+    assert!(start.elapsed() < Duration::from_secs(25), "it did not wait for the first one");
+    home.call(&["sessions", "delete", "main", "--yes"]).fails("SESSION_BUSY");
+    home.call(&["ask", "behind it"]).fails("SESSION_BUSY");
+    first.signal(Signal::TERM);
+    first.wait().failed(143, "ABORTED");
+    assert_eq!(Log::of(&home, "main").questions(), ["before"]);
+    assert_eq!(Log::of(&home, "elsewhere").questions(), ["meanwhile"]);
 }
 
 #[test]

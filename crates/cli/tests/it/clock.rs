@@ -41,7 +41,7 @@ fn an_ask_that_died_in_the_future_does_not_hold_the_session() {
     let killed = home
         .call(&["ask", "two"])
         .env("TIDEGATE_CLOCK_SKEW_MS", (48 * HOUR).to_string())
-        .env("TIDEGATE_FAULT", "engine.ask.accepted=kill")
+        .env("TIDEGATE_FAULT", "engine.submit.accepted=kill")
         .run();
     assert_eq!(killed.signal, Some(9));
     ask_at(&home, -HOUR, &["ask", "three"]);

@@ -181,7 +181,7 @@ fn an_old_conversation_is_listed_and_its_id_does_not_delete_the_new_one() {
 fn a_session_whose_ask_was_killed_can_be_deleted_at_once() {
     let home = Home::new();
     home.ask("one");
-    home.call(&["ask", "two"]).env("TIDEGATE_FAULT", "engine.ask.accepted=kill").run();
+    home.call(&["ask", "two"]).env("TIDEGATE_FAULT", "engine.submit.accepted=kill").run();
     home.call(&["sessions", "delete", "main", "--yes"]).ok();
     assert!(home.sessions().is_empty());
 }

@@ -72,8 +72,12 @@ fn a_killed_migration_goes_on_where_it_stopped() {
         let backups = names(&home.root().join("backups"));
         assert!(!backups.is_empty(), "{point}");
         for name in &backups {
-            assert!(name.starts_with("schema-1-"), "{point}: only whole copies are left: {backups:?}");
-            assert_eq!(schema(&home.root().join("backups").join(name)), 1, "{point}: {name}");
+            // The start that goes on copies what it finds, which may be one step further.
+            let number = name.strip_prefix("schema-").and_then(|rest| rest.split('-').next());
+            let number: u32 = number.and_then(|number| number.parse().ok()).unwrap_or_else(|| {
+                panic!("{point}: only whole copies are left: {backups:?}")
+            });
+            assert_eq!(schema(&home.root().join("backups").join(name)), number, "{point}: {name}");
         }
     }
 }
@@ -134,7 +138,7 @@ fn a_home_of_a_newer_release_is_refused_and_unchanged() {
         assert!(failed.stderr.contains("newer release"), "{failed:?}");
     }
     assert_eq!(schema(&home.database()), 99);
-    mark(&home.database(), 2, 1, 1);
+    mark(&home.database(), 3, 1, 1);
     home.ask("two");
     assert_eq!(Log::of(&home, "main").questions(), ["one", "two"], "nothing was lost");
 }

@@ -126,20 +126,23 @@ fn sigterm_aborts_the_run_and_exits_143() {
 }
 
 #[test]
-fn ctrl_c_while_waiting_for_the_home_leaves_nothing() {
+fn ctrl_c_while_waiting_behind_another_command_is_an_abort() {
     let home = Home::new();
     home.ask("before");
     let holder = home.call(&["ask", "holds"]).env("TIDEGATE_FAULT", "models.offline.start=hang").start();
     until_running(&home);
     let waiting = home.call(&["ask", "waits"]).start();
-    std::thread::sleep(Duration::from_millis(300));
+    let start = Instant::now();
+    while !home.runs().iter().any(|run| run["input"] == "waits") {
+        assert!(start.elapsed() < Duration::from_secs(20), "it was never accepted");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     waiting.signal(Signal::INT);
-    let done = waiting.wait();
-    assert!(done.signal == Some(2) || done.code == Some(130), "{done:?}");
+    waiting.wait().failed(130, "ABORTED");
     holder.signal(Signal::INT);
-    holder.wait();
-    assert!(!home.runs().iter().any(|run| run["input"] == "waits"), "what was never accepted is nowhere");
-    ended(&home, "aborted", "ABORTED");
+    holder.wait().failed(130, "ABORTED");
+    let states: Vec<_> = home.runs().iter().map(|run| run["state"].clone()).collect();
+    assert_eq!(states, ["completed", "aborted", "aborted"]);
 }
 
 #[test]

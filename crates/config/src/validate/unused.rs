@@ -98,8 +98,6 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "gateway.port: accepted, not used by this version",
-                "gateway.bind: accepted, not used by this version",
                 "agents.defaults.compaction: accepted, not used by this version",
                 "agents.list[1].name: accepted, not used by this version",
                 "channels.telegram: accepted, not used by this version",

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tidegate_engine::Answer;
 
-use crate::{ask, start, transcript};
+use crate::{ask, close, start, transcript};
 
 /// What may happen to a file between two turns.
 #[derive(Debug, Clone)]
@@ -55,6 +55,7 @@ fn messages_after(damages: &[Damage]) -> (Vec<String>, usize) {
             // A new process each time, as with `ask`.
             let engine = start(folder.path()).await;
             last = Some(ask(&engine, "main", &format!("q{at}")).await.unwrap());
+            close(engine).await;
         }
         let file = transcript(folder.path(), &last.unwrap());
         let text = fs::read_to_string(&file).unwrap();

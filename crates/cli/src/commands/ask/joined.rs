@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_client::{Client, ClientError};
 use tidegate_engine::Answer;
 use tidegate_protocol::api::{Ask, AskEvent};
-use tidegate_protocol::{ErrorCode, RunSpec};
+use tidegate_protocol::{ErrorCode, RunId, RunSpec};
 use tidegate_runtime::Shutdown;
 
 use crate::failure::{Failure, Message};
@@ -18,6 +18,8 @@ const GRACE: Duration = Duration::from_secs(60);
 pub(super) enum Joined {
     /// The holder takes nothing new; the same question may be put to the next one.
     Closing,
+    /// The holder died after it had accepted this run.
+    Lost(RunId),
     Failed(Failure),
 }
 
@@ -25,6 +27,7 @@ impl From<ClientError> for Joined {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Nobody { .. } | ClientError::Closing { .. } => Self::Closing,
+            ClientError::Lost { run } => Self::Lost(run),
             error if error.body().code == ErrorCode::Closing => Self::Closing,
             error => Self::Failed(error.into()),
         }

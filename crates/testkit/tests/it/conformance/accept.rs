@@ -26,6 +26,7 @@ on_both_backends! {
 
 async fn a_request_waits_as_it_was_sent(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let mut accept = make.accept_from_channel(&make.key("work"));
     accept.run.client_key = Some("my-run".to_owned());
     let accepted = store.accept(accept.clone()).await.unwrap();
@@ -105,6 +106,7 @@ async fn a_run_that_waits_goes_before_a_later_claim(store: &ScratchStore) {
 
 async fn what_a_network_delivered_is_kept_with_the_run(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let accept = make.accept_from_channel(&make.key("work"));
     let (id, inbound) = accept.inbound.clone().unwrap();
     store.accept(accept.clone()).await.unwrap();
@@ -153,6 +155,7 @@ async fn the_same_request_is_one_run_even_after_it_ended(store: &ScratchStore) {
 
 async fn the_same_key_with_another_request_is_a_conflict(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let key = make.key("work");
     let first = Accept { idempotency: Some(make.idempotency("key", "request")), ..make.accept(&key) };
     store.accept(first).await.unwrap();
@@ -166,6 +169,7 @@ async fn the_same_key_with_another_request_is_a_conflict(store: &ScratchStore) {
 
 async fn an_expired_key_begins_a_new_run(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let key = make.key("work");
     let first = make.accept(&key);
     let short = Idempotency::new("key", b"request", first.now + 10);

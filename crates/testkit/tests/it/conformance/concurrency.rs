@@ -1,13 +1,15 @@
 //! Many at once: every promise holds, and nobody waits for strangers.
 
 use futures_util::future::join_all;
-use tidegate_protocol::RunState;
-use tidegate_storage::{AbortOutcome, Accept, Admission, Claim, Finish, RunFilter, StoreError};
+use tidegate_protocol::{RunState, SendOutcome};
+use tidegate_storage::{
+    AbortOutcome, Accept, Admission, Claim, Finish, NextSend, Owner, RunFilter, StoreError,
+};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, converse, enlist, log, next_send, queue, start, state};
+use crate::scene::{HOUR, converse, enlist, log, next_send, queue, reply, send, start, state};
 
 on_both_backends! {
     connections = 8;
@@ -19,6 +21,10 @@ on_both_backends! {
     a_part_is_sent_by_one_of_many_and_a_lane_by_nobody_twice,
     either_the_finish_or_the_abort_wins,
     an_acceptance_and_a_deletion_do_not_tear_each_other,
+    a_head_is_claimed_by_one_of_many,
+    a_doubtful_head_is_taken_over_once,
+    two_sealers_seal_every_row_once,
+    two_networks_may_deliver_into_the_same_sessions_at_once,
 }
 
 async fn one_key_from_sixteen_callers_is_one_run(store: &ScratchStore) {
@@ -194,4 +200,73 @@ async fn an_acceptance_and_a_deletion_do_not_tear_each_other(store: &ScratchStor
         let finished = store.finish(&lease, make.completed()).await.unwrap();
         assert_eq!(finished.head_seq, if deleted { 2 } else { 4 });
     }
+}
+
+async fn claim_lane(store: &ScratchStore, make: &Requests, owner: Owner) -> NextSend {
+    store.claim_send(make.tenant(), &owner, "a", HOUR, make.now()).await.unwrap()
+}
+
+async fn a_head_is_claimed_by_one_of_many(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owners = join_all((0..8).map(|_| enlist(store, &make))).await;
+    for name in ["one", "two", "three"] {
+        reply(store, &make, owners[0], name, &[make.part("a", name), make.part("a", name)]).await;
+    }
+    for body in ["one", "one", "two", "two", "three", "three"] {
+        let claims = join_all(owners.iter().map(|owner| claim_lane(store, &make, *owner))).await;
+        let mut claimed = claims.into_iter().filter_map(|claim| match claim {
+            NextSend::Granted(sending) => Some(sending),
+            other => {
+                assert_eq!(other, NextSend::Busy);
+                None
+            }
+        });
+        let sending = claimed.next().expect("one of them gets it");
+        assert_eq!((sending.body.as_str(), claimed.next()), (body, None));
+        let sent = SendOutcome::Sent { id: "remote".to_owned() };
+        store.settle_send(&sending, sent, make.now()).await.unwrap();
+    }
+}
+
+async fn a_doubtful_head_is_taken_over_once(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owners = join_all((0..8).map(|_| enlist(store, &make))).await;
+    let dead = enlist(store, &make).await;
+    reply(store, &make, owners[0], "one", &[make.part("a", "1"), make.part("a", "2")]).await;
+    let lost = send(store, &make, dead).await;
+    store.enlist(dead.instance, make.now()).await.unwrap();
+    let claims = join_all(owners.iter().map(|owner| claim_lane(store, &make, *owner))).await;
+    let taken: Vec<_> = claims.into_iter().filter(|claim| matches!(claim, NextSend::Granted(_))).collect();
+    let [NextSend::Granted(taken)] = taken.as_slice() else { panic!("{taken:?}") };
+    assert_eq!((taken.id, taken.attempt, taken.doubtful), (lost.id, 2, true));
+}
+
+async fn two_sealers_seal_every_row_once(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    for number in 0..12 {
+        converse(store, &make, &make.key(&format!("s{number}")), owner).await;
+    }
+    let sealed = join_all((0..8).map(|_| store.seal(make.tenant(), 2, make.now()))).await;
+    let mut numbers: Vec<_> =
+        sealed.into_iter().filter_map(Result::unwrap).map(|seal| (seal.number, seal.rows)).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=6).map(|number| (number, 2)).collect::<Vec<_>>());
+    assert_eq!(store.unsealed(make.tenant()).await.unwrap(), 0);
+    assert_eq!(super::seal::verify(store, &make).await, []);
+}
+
+async fn two_networks_may_deliver_into_the_same_sessions_at_once(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    enlist(store, &make).await;
+    let batches = (0..8).map(|batch: u32| {
+        let mut ingest = make.ingest(&make.key("a"), &[2 * batch, 2 * batch + 1, 99], None);
+        // In opposite orders: they would wait for each other.
+        let other = usize::from(batch % 2 == 0);
+        ingest.messages[other].key = make.key("b");
+        store.ingest(ingest)
+    });
+    let accepted: Vec<_> = join_all(batches).await.into_iter().flat_map(Result::unwrap).collect();
+    let replayed = accepted.iter().filter(|accepted| accepted.admission == Admission::Replayed).count();
+    assert_eq!((accepted.len(), replayed), (24, 7));
 }

@@ -161,6 +161,7 @@ async fn runs_come_newest_first_and_are_filtered(store: &ScratchStore) {
 
 async fn a_clients_key_names_its_newest_run(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let mut newest = None;
     for _ in 0..3 {
         let mut accept = make.accept(&make.key("work"));
@@ -173,6 +174,7 @@ async fn a_clients_key_names_its_newest_run(store: &ScratchStore) {
 
 async fn audit_rows_come_newest_first(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let mut expected = Vec::new();
     for _ in 0..24 {
         let run = queue(store, make.accept(&make.key("work"))).await;

@@ -173,8 +173,11 @@ async fn a_principal_accepts_nothing_for_another_tenant(store: &ScratchStore) {
     assert!(crossed.is_err(), "{crossed:?}");
     assert_untouched(store, &one, &two, &before).await;
     // The same idempotency key is two keys in two tenants.
-    let accept =
-        Accept { idempotency: Some(two.idempotency("key", "another")), ..two.accept(&two.key("work")) };
+    let accept = Accept {
+        owner,
+        idempotency: Some(two.idempotency("key", "another")),
+        ..two.accept(&two.key("work"))
+    };
     let accepted = store.accept(accept).await.unwrap();
     assert_eq!(accepted.admission, Admission::Queued { ahead: 0 });
 }

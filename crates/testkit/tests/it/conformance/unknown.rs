@@ -28,6 +28,7 @@ async fn pause(store: &ScratchStore, run: RunId) {
 
 async fn a_run_in_an_unknown_state_is_shown_as_it_is(store: &ScratchStore) {
     let make = Requests::new("local", 1);
+    enlist(store, &make).await;
     let run = queue(store, make.accept(&make.key("work"))).await;
     pause(store, run).await;
     assert_eq!(state(store, &make, run).await, paused());

@@ -1,0 +1,83 @@
+//! Ending in good order.
+
+use std::time::{Duration, Instant};
+
+use tidegate_engine::{Drain, Drained};
+use tidegate_protocol::{Doubt, ErrorCode, ReplyTarget, RunState};
+use tidegate_storage::RunLookup;
+
+use crate::network::{Memory, wedged};
+use crate::{ask, close, host, request, scope, start, until};
+
+#[tokio::test]
+async fn nothing_new_is_taken_while_closing_and_what_was_accepted_ends_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = start(folder.path()).await;
+    let submitted = engine.submit(request("main", "hi")).await.unwrap();
+    engine.stop_accepting();
+    let Err(error) = engine.submit(request("main", "late")).await else { panic!("accepted") };
+    assert_eq!(error.body().code, ErrorCode::Closing);
+    engine.close(Drain::Everything).await;
+    assert!(submitted.follower.end().await.unwrap().text.contains("hi"));
+}
+
+#[tokio::test]
+async fn a_run_over_the_budget_is_given_back_uncounted_and_goes_on_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = host(folder.path(), Vec::new()).await;
+    let posted = tidegate_engine::Request { reply: ReplyTarget::Session, ..wedged("main") };
+    let run = engine.submit(posted).await.unwrap().run;
+    let waiting = tidegate_engine::Request { reply: ReplyTarget::Session, ..request("main", "behind it") };
+    let behind = engine.submit(waiting).await.unwrap().run;
+    let begin = Instant::now();
+    let drained = engine.close(Drain::Within(Duration::from_millis(100))).await;
+    assert_eq!(drained, Drained { given_back: 1 });
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    let row = engine.library().run(&scope().tenant, &RunLookup::Id(run)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.attempt), (RunState::Queued, 0));
+    drop(engine);
+    let engine = host(folder.path(), Vec::new()).await;
+    until("the run is under way again", async || {
+        let row = engine.library().run(&scope().tenant, &RunLookup::Id(run)).await.unwrap().unwrap();
+        row.state == RunState::Running && row.attempt == 1
+    })
+    .await;
+    let owner = tidegate_policy::Principal::local_owner(scope().tenant);
+    engine.abort(&owner, run).await.unwrap();
+    assert!(engine.follow(behind).await.unwrap().end().await.unwrap().text.contains("behind it"));
+    close(engine).await;
+}
+
+#[tokio::test]
+async fn a_caller_whose_run_is_over_the_budget_is_told_that_it_was_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = host(folder.path(), Vec::new()).await;
+    let submitted = engine.submit(wedged("main")).await.unwrap();
+    let waiting = engine.submit(request("main", "behind it")).await.unwrap();
+    engine.close(Drain::Within(Duration::from_millis(50))).await;
+    assert_eq!(submitted.follower.end().await.unwrap_err().code, ErrorCode::Interrupted);
+    assert_eq!(waiting.follower.end().await.unwrap_err().code, ErrorCode::Closing);
+    drop(engine);
+    let engine = start(folder.path()).await;
+    let row = engine.library().run(&scope().tenant, &RunLookup::Id(waiting.run)).await.unwrap().unwrap();
+    assert_eq!(row.state, RunState::Interrupted);
+    ask(&engine, "main", "the session is free").await.unwrap();
+    close(engine).await;
+}
+
+#[tokio::test]
+async fn answers_on_their_way_go_out_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = Memory::new("a", Doubt::Blind);
+    let engine = host(folder.path(), vec![network.clone()]).await;
+    for at in 0..20 {
+        network.post(&format!("peer {at}"), "m1", "hello");
+    }
+    until("everything is accepted", async || {
+        let filter = tidegate_storage::RunFilter { limit: 100, ..Default::default() };
+        engine.library().runs(&scope().tenant, filter).await.unwrap().len() == 20
+    })
+    .await;
+    engine.close(Drain::Within(Duration::from_secs(20))).await;
+    assert_eq!(network.visible().len(), 20);
+}

@@ -1,0 +1,120 @@
+//! A question whose caller waits: the answer comes line by line on the same connection.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse as _;
+use futures_util::stream;
+use tidegate_engine::{Follower, Submitted};
+use tidegate_protocol::api::{Ask, AskAnswer, AskEvent};
+use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunEventBody};
+use tidegate_storage::SessionChoice;
+
+use crate::answer::{Answered, Refusal};
+use crate::body;
+use crate::gate::Gate;
+use crate::names::key_of;
+use crate::presence::{Leaving, Presence};
+
+/// How long a question may wait for its turn in the session.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered {
+    let ask: Ask = body::read(request).await?;
+    body::check_text(&ask.text)?;
+    body::check_key(&ask.key)?;
+    if let Some(profile) = ask.profile.as_deref().filter(|profile| *profile != "default") {
+        let message = format!("there is no credential profile {profile:?}");
+        return Err(Refusal::new(ErrorCode::AuthRequired, message));
+    }
+    let engine = gate.engine();
+    let key = key_of(engine.settings(), engine.tenant(), ask.agent.as_deref(), &ask.session)?;
+    let timeout = ask.timeout_ms.map(Duration::from_millis);
+    let spec = engine.settings().run_spec(&key.scope, ask.provider.as_deref(), timeout)?;
+    let request = tidegate_engine::Request {
+        principal: gate.principal(),
+        key,
+        session: if ask.new_session { SessionChoice::Fresh } else { SessionChoice::Current },
+        ephemeral: false,
+        text: ask.text,
+        client_key: None,
+        idempotency: Some(ask.key),
+        spec,
+        reply: ReplyTarget::Caller,
+        patience: Some(PATIENCE),
+    };
+    let (submitted, presence) = gate.submit(request, Leaving::Aborts).await?;
+    let lines = Lines::new(gate, submitted, presence);
+    let body = Body::from_stream(stream::unfold(lines, Lines::next));
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+/// The lines of one answer. Dropping them before the last one means that the caller went away.
+struct Lines {
+    gate: Gate,
+    follower: Option<Follower>,
+    presence: Presence,
+    attempt: u32,
+    /// Told next, before the run is asked for more.
+    held: Option<AskEvent>,
+}
+
+impl Lines {
+    fn new(gate: Gate, submitted: Submitted, presence: Presence) -> Self {
+        let Submitted { run: run_id, created_at, replayed, follower } = submitted;
+        let held = Some(AskEvent::Accepted { run_id, created_at, replayed });
+        Self { gate, follower: Some(follower), presence, attempt: 0, held }
+    }
+
+    async fn next(mut self) -> Option<(Result<Bytes, serde_json::Error>, Self)> {
+        let event = match self.held.take() {
+            Some(held) => held,
+            None => self.event().await?,
+        };
+        let line = serde_json::to_vec(&event).map(|mut line| {
+            line.push(b'\n');
+            Bytes::from(line)
+        });
+        Some((line, self))
+    }
+
+    async fn event(&mut self) -> Option<AskEvent> {
+        let mut follower = self.follower.take()?;
+        while let Some(event) = follower.next().await {
+            let delta = match &event.body {
+                RunEventBody::TextDelta { text } => AskEvent::Delta { text: text.clone() },
+                _ => continue,
+            };
+            self.follower = Some(follower);
+            let before = std::mem::replace(&mut self.attempt, event.attempt);
+            if before == event.attempt || before == 0 {
+                return Some(delta);
+            }
+            self.held = Some(delta);
+            return Some(AskEvent::Restarted);
+        }
+        let end = follower.end().await;
+        self.presence.over();
+        // Whoever read the last line may read the transcript next.
+        if let Err(error) = self.gate.engine().flush_transcripts().await {
+            tracing::warn!(%error, "transcripts lag; they are written later");
+        }
+        Some(last(end))
+    }
+}
+
+fn last(end: Result<tidegate_engine::Answer, ErrorBody>) -> AskEvent {
+    match end {
+        Ok(answer) => AskEvent::Answer(AskAnswer {
+            run_id: answer.run,
+            created_at: answer.created_at,
+            session_name: answer.session_name,
+            text: answer.text,
+            origin: answer.origin,
+            usage: answer.usage,
+        }),
+        Err(error) => AskEvent::Error { error },
+    }
+}

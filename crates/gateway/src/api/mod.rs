@@ -1,0 +1,12 @@
+//! Our own interface under `/api/v1`, for the page and the command line. Its types are `tidegate_protocol::api`.
+
+pub(crate) mod ask;
+pub(crate) mod feed;
+pub(crate) mod health;
+pub(crate) mod login;
+pub(crate) mod messages;
+pub(crate) mod outbox;
+pub(crate) mod runs;
+pub(crate) mod sessions;
+mod snapshot;
+pub(crate) mod status;

@@ -1,0 +1,98 @@
+//! A conversation as it stands: the end of its log, and the runs that are not in it.
+
+use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot};
+use tidegate_protocol::{Entry, Message, Role, RunId, RunState, SessionId, SessionKey};
+use tidegate_storage::{RunFilter, RunLookup, RunRow};
+
+use crate::answer::Refusal;
+use crate::gate::Gate;
+
+/// Lines of the log in a snapshot.
+const LINES: u32 = 200;
+/// Runs looked at for those that are not in the log.
+const RUNS: u32 = 100;
+
+/// A snapshot and what a feed needs to go on from it.
+pub(crate) struct Standing {
+    pub(crate) snapshot: Snapshot,
+    /// The log that is shown.
+    pub(crate) session: Option<SessionId>,
+}
+
+pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<Standing, Refusal> {
+    let engine = gate.engine();
+    let library = engine.library();
+    // Runs first: one that ends meanwhile is then shown twice at worst (by id), never left out.
+    let filter = RunFilter { session: Some(key.clone()), limit: RUNS, ..RunFilter::default() };
+    let rows = library.runs(engine.tenant(), filter).await?;
+    let session = library.session(key).await?;
+    let messages = match &session {
+        Some(row) => {
+            let after = (row.head_seq - i64::from(LINES)).max(0);
+            let entries = library.entries(engine.tenant(), row.id, after, LINES + 64).await?;
+            entries.iter().filter_map(line).collect()
+        }
+        None => Vec::new(),
+    };
+    let session = session.map(|row| row.id);
+    let mut runs: Vec<RunLine> = rows
+        .into_iter()
+        .filter(|row| is_shown(row, session, &messages))
+        .map(|row| run_line(gate, row))
+        .collect();
+    runs.reverse();
+    Ok(Standing { snapshot: Snapshot { session: name.to_owned(), messages, runs }, session })
+}
+
+/// Whether a run has a line of its own: it waits, is under way, or ended in this log without an answer.
+fn is_shown(row: &RunRow, session: Option<SessionId>, messages: &[LogLine]) -> bool {
+    let answered = messages.iter().any(|line| line.run_id == row.id && line.role == Role::Assistant)
+        || row.state == RunState::Completed;
+    let here = row.session.is_none() || row.session == session;
+    !answered && (here || !row.state.is_terminal())
+}
+
+fn run_line(gate: &Gate, row: RunRow) -> RunLine {
+    let partial = gate.engine().partial(row.id).filter(|_| !row.state.is_terminal());
+    RunLine {
+        run_id: row.id,
+        text: row.input.text(),
+        key: row.client_key,
+        at: row.created_at,
+        error: row.error,
+        attempt: partial.as_ref().map_or(row.attempt, |partial| partial.attempt),
+        partial: partial.map(|partial| PartialText { text: partial.text, seq: partial.seq }),
+        state: row.state,
+    }
+}
+
+/// A line that people read: what was asked and what was answered.
+fn line(entry: &Entry) -> Option<LogLine> {
+    let message = entry.body.message()?;
+    let role = match message {
+        Message::User { .. } => Role::User,
+        Message::Assistant { .. } => Role::Assistant,
+        Message::ToolResult { .. } => return None,
+    };
+    let text = message.text();
+    (!text.is_empty()).then_some(LogLine {
+        seq: entry.seq,
+        role,
+        text,
+        at: entry.created_at,
+        run_id: entry.run_id,
+    })
+}
+
+/// The lines a run wrote, and the log they are in.
+pub(crate) async fn lines_of(gate: &Gate, run: RunId) -> Result<Option<(SessionId, Vec<LogLine>)>, Refusal> {
+    let engine = gate.engine();
+    let row = engine.library().run(engine.tenant(), &RunLookup::Id(run)).await?;
+    let Some(RunRow { session: Some(session), entries: Some((first, last)), .. }) = row else {
+        return Ok(None);
+    };
+    let count = u32::try_from(last - first + 1).unwrap_or(LINES);
+    let entries = engine.library().entries(engine.tenant(), session, first - 1, count).await?;
+    let lines = entries.iter().filter(|entry| entry.run_id == run).filter_map(line).collect();
+    Ok(Some((session, lines)))
+}

@@ -1,0 +1,137 @@
+//! The gateway: what its listeners share, and how each of them is opened.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use tidegate_engine::Engine;
+use tidegate_policy::Principal;
+use tidegate_runtime::{Clock, RandomnessError, Shutdown};
+use tokio_util::task::TaskTracker;
+
+use crate::checks::Origins;
+use crate::error::GatewayError;
+use crate::login::Codes;
+use crate::server::Server;
+use crate::token::LocalToken;
+
+/// The release that answers.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How a gateway is to work.
+pub struct Options {
+    /// Without one nobody can enter through the port; the control socket needs none.
+    pub token: Option<LocalToken>,
+    pub clock: Arc<dyn Clock>,
+    /// Whether `/` shows the page.
+    pub page: bool,
+    /// Names under which the gateway is reached besides its own address.
+    pub hosts: Vec<String>,
+    /// Asked for by `POST /api/v1/stop`.
+    pub stop: Shutdown,
+}
+
+/// A gateway. It listens once [`Gateway::serve`] or [`Gateway::control`] was called; clones are the same gateway.
+#[derive(Clone)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) options: Options,
+    pub(crate) codes: Codes,
+    pub(crate) started_at: i64,
+    /// Where the port is, once it is open.
+    address: OnceLock<SocketAddr>,
+    /// What goes on without the connection that began it.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// Through which door a request came.
+#[derive(Clone)]
+pub(crate) enum Entrance {
+    Port(Arc<Origins>),
+    /// The file's mode let it in.
+    Control,
+}
+
+/// What a handler sees.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) entrance: Entrance,
+    /// Set when this listener closes: streams without an end of their own end then.
+    pub(crate) closing: Shutdown,
+}
+
+impl Gateway {
+    pub fn new(engine: Engine, options: Options) -> Self {
+        let started_at = options.clock.now_ms();
+        let shared = Shared {
+            engine,
+            options,
+            codes: Codes::default(),
+            started_at,
+            address: OnceLock::new(),
+            tasks: TaskTracker::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Opens the port. Port 0 takes any free one; [`Server::address`] says which.
+    pub async fn serve(&self, address: SocketAddr) -> Result<Server, GatewayError> {
+        let server = Server::port(Arc::clone(&self.shared), address).await?;
+        if let Some(address) = server.address() {
+            let _ = self.shared.address.set(address);
+        }
+        Ok(server)
+    }
+
+    /// Opens the control socket. The caller holds the home's lock: a file that is there already is stale.
+    pub fn control(&self, path: &Path) -> Result<Server, GatewayError> {
+        Server::control(Arc::clone(&self.shared), path)
+    }
+
+    /// Where a browser on this computer finds the page. `None` while no port is open.
+    pub fn url(&self) -> Option<String> {
+        self.shared.origin()
+    }
+
+    /// An address that logs a browser in once. `None` while no port is open.
+    pub fn login_link(&self) -> Result<Option<String>, RandomnessError> {
+        self.shared.login_link()
+    }
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
+    /// Where a browser on this computer finds the page.
+    pub(crate) fn origin(&self) -> Option<String> {
+        let mut address = *self.address.get()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        Some(format!("http://{address}"))
+    }
+
+    pub(crate) fn login_link(&self) -> Result<Option<String>, RandomnessError> {
+        let Some(origin) = self.origin() else { return Ok(None) };
+        let code = self.codes.make(self.now())?;
+        Ok(Some(format!("{origin}/login?code={code}")))
+    }
+}
+
+impl Gate {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// Whoever entered owns the home: every door asks for a proof of that.
+    pub(crate) fn principal(&self) -> Principal {
+        Principal::local_owner(self.engine().tenant().clone())
+    }
+}

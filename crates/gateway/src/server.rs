@@ -1,0 +1,206 @@
+//! A listener: takes connections, each bounded in number, size and time, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tidegate_runtime::{Shutdown, Task, fault, socket, spawn};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use crate::checks::Origins;
+use crate::error::GatewayError;
+use crate::gate::{Entrance, Gate, Shared};
+use crate::routes::router;
+
+/// Connections at once; more wait in the system's queue.
+const CONNECTIONS: usize = 512;
+/// How long the head of a request may take, and a connection may idle.
+const HEAD_PATIENCE: Duration = Duration::from_secs(20);
+/// The largest head of a request.
+const LARGEST_HEAD: usize = 64 * 1024;
+/// After the system could not give a connection (too many open files).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A listener that is open. Dropping it stops it.
+pub struct Server {
+    address: Option<SocketAddr>,
+    /// The socket's file, taken away when it stops.
+    path: Option<PathBuf>,
+    stop: Shutdown,
+    listening: Mutex<Option<Task<()>>>,
+    connections: TaskTracker,
+    shared: Arc<Shared>,
+}
+
+/// What a connection needs.
+#[derive(Clone)]
+struct Hall {
+    router: Router,
+    stop: Shutdown,
+    connections: TaskTracker,
+    seats: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(crate) async fn port(shared: Arc<Shared>, wanted: SocketAddr) -> Result<Self, GatewayError> {
+        let listener = TcpListener::bind(wanted).await.map_err(|cause| match cause.kind() {
+            std::io::ErrorKind::AddrInUse => GatewayError::PortInUse { address: wanted },
+            _ => GatewayError::Port { address: wanted, cause },
+        })?;
+        let address = listener.local_addr().map_err(|cause| GatewayError::Port { address: wanted, cause })?;
+        let origins = Origins::new(address, &shared.options.hosts);
+        let mut server = Self::new(shared);
+        server.address = Some(address);
+        let hall = server.hall(Entrance::Port(Arc::new(origins)));
+        server.listen(spawn("gateway.port", async move { take_from_port(&hall, &listener).await }));
+        Ok(server)
+    }
+
+    pub(crate) fn control(shared: Arc<Shared>, path: &Path) -> Result<Self, GatewayError> {
+        let listener =
+            socket::bind(path).map_err(|cause| GatewayError::Socket { path: path.to_owned(), cause })?;
+        let mut server = Self::new(shared);
+        server.path = Some(path.to_owned());
+        let hall = server.hall(Entrance::Control);
+        server.listen(spawn("gateway.control", async move { take_from_socket(&hall, &listener).await }));
+        Ok(server)
+    }
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            address: None,
+            path: None,
+            stop: Shutdown::new(),
+            listening: Mutex::default(),
+            connections: TaskTracker::new(),
+            shared,
+        }
+    }
+
+    fn hall(&self, entrance: Entrance) -> Hall {
+        let gate = Gate { shared: Arc::clone(&self.shared), entrance, closing: self.stop.clone() };
+        Hall {
+            router: router(gate),
+            stop: self.stop.clone(),
+            connections: self.connections.clone(),
+            seats: Arc::new(Semaphore::new(CONNECTIONS)),
+        }
+    }
+
+    fn listen(&self, task: Task<()>) {
+        *self.listening.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Where the port is; `None` for the control socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Takes no new connection: once this returns, whoever tries is refused. Answers under way go on, but streams
+    /// without an end of their own end, and idle connections close.
+    pub async fn stop_listening(&self) {
+        // First the name, so that whoever comes now finds nobody instead of a socket that hangs up.
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
+        fault::pause("gateway.stop.unlinked").await;
+        self.stop.request();
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = listening {
+            let _ = task.join().await;
+        }
+    }
+
+    /// Returns once the last answer was read to its end, or its reader went away. The caller sets the deadline.
+    pub async fn drained(&self) {
+        self.connections.close();
+        self.connections.wait().await;
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.request();
+    }
+}
+
+async fn take_from_port(hall: &Hall, listener: &TcpListener) {
+    while let Some(seat) = hall.seat().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = hall.stop.requested() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let _ = stream.set_nodelay(true);
+                hall.receive(stream, seat);
+            }
+            Err(error) => hall.could_not_accept(&error).await,
+        }
+    }
+}
+
+async fn take_from_socket(hall: &Hall, listener: &UnixListener) {
+    while let Some(seat) = hall.seat().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = hall.stop.requested() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => hall.receive(stream, seat),
+            Err(error) => hall.could_not_accept(&error).await,
+        }
+    }
+}
+
+impl Hall {
+    /// Waits for a free seat; `None` when it closes.
+    async fn seat(&self) -> Option<OwnedSemaphorePermit> {
+        tokio::select! {
+            biased;
+            () = self.stop.requested() => None,
+            seat = Arc::clone(&self.seats).acquire_owned() => seat.ok(),
+        }
+    }
+
+    async fn could_not_accept(&self, error: &std::io::Error) {
+        tracing::warn!(%error, "a connection could not be taken");
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+
+    fn receive<S>(&self, stream: S, seat: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let stop = self.stop.clone();
+        let task = async move {
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stop.requested() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.as_mut().await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop(seat);
+        };
+        spawn("gateway.connection", self.connections.track_future(task));
+    }
+}

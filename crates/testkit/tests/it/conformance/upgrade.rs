@@ -1,0 +1,172 @@
+//! Data of the release before: everything in it is still there, and goes on.
+
+use tidegate_protocol::{RunId, RunState};
+use tidegate_storage::{Accept, NextSend, OutboxFilter, OutboxState, Owner, SCHEMA, Sending};
+use tidegate_testkit::requests::{Requests, channel_reply, parse};
+use tidegate_testkit::stores::{Backend, ScratchStore, with_place};
+
+use crate::scene::{HOUR, claim, converse, enlist, everything, next_send, run, send, state};
+
+on_both_backends! {
+    data_of_the_release_before_is_read,
+    data_of_the_release_before_goes_on,
+    what_an_older_release_writes_into_this_data_goes_on,
+}
+
+/// What the release before left: an answer that waits, one that was being sent, and two runs that wait behind each
+/// other, the first one's caller gone.
+struct Old {
+    make: Requests,
+    dead: Owner,
+    answered: RunId,
+    caller: RunId,
+    channel: RunId,
+}
+
+fn quoted(value: serde_json::Result<String>) -> String {
+    format!("'{}'", value.unwrap().replace('\'', "''"))
+}
+
+fn insert_run(accept: &Accept, state: &str, queue: u32) -> String {
+    let run = &accept.run;
+    format!(
+        "INSERT INTO runs (tenant_id, id, session_key, new_session_id, fresh, state, queue, attempt, actor, spec_json,
+           input_json, reply_json, created_at)
+         VALUES ('local', '{}', '{}', '{}', false, '{state}', {queue}, 0, 'local:owner', {}, {}, {}, {});",
+        run.id,
+        accept.key,
+        accept.new_session.id,
+        quoted(serde_json::to_string(&run.spec)),
+        quoted(serde_json::to_string(&run.input)),
+        quoted(serde_json::to_string(&run.reply)),
+        accept.now
+    )
+}
+
+fn insert_part(
+    make: &Requests,
+    run: RunId,
+    part: u32,
+    lane: &str,
+    state: &str,
+    dead: Option<Owner>,
+) -> String {
+    let owner =
+        dead.map_or("NULL, NULL".to_owned(), |dead| format!("'{}', {}", dead.instance, dead.incarnation));
+    format!(
+        "INSERT INTO outbox (tenant_id, id, run_id, part, lane, body, state, attempt, retry_at, owner_instance,
+           owner_incarnation, created_at, updated_at)
+         VALUES ('local', '{}', '{run}', {part}, '{lane}', 'part {part}', '{state}', {}, 0, {owner}, 5, 5);",
+        make.id::<tidegate_protocol::OutboxId>(),
+        u32::from(dead.is_some())
+    )
+}
+
+async fn old(store: &ScratchStore) -> Old {
+    store.migrate_to(2).await;
+    let make = Requests::new("local", 1);
+    let dead = Owner { instance: make.id(), incarnation: 1 };
+    let key = make.key("work");
+    let (answered, caller) = (make.accept_from_channel(&key), make.accept(&key));
+    let channel = make.accept_from_channel(&key);
+    let run = answered.run.id;
+    let sql = [
+        format!("INSERT INTO instances (id, incarnation, heartbeat_at) VALUES ('{}', 1, 5);", dead.instance),
+        format!(
+            "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at)
+             VALUES ('local', '{key}', 7, 4, 5);"
+        ),
+        insert_run(&answered, "completed", 1),
+        insert_run(&caller, "queued", 2),
+        insert_run(&channel, "queued", 3),
+        insert_part(&make, run, 1, "a", "sending", Some(dead)),
+        insert_part(&make, run, 2, "b", "pending", None),
+        "INSERT INTO audit_logs (tenant_id, id, actor, action, resource_type, resource_id, metadata_json, created_at)
+         VALUES ('local', '019c8b78-7408-7000-8000-000000000001', 'local:owner', 'agent.run.completed', 'run', 'r', '{}', 5);"
+            .to_owned(),
+    ];
+    store.execute(&sql.concat()).await;
+    Old { make, dead, answered: run, caller: caller.run.id, channel: channel.run.id }
+}
+
+async fn data_of_the_release_before_is_read(store: &mut ScratchStore) {
+    with_place(store.backend(), async |store| {
+        let old = old(store).await;
+        let tenant = old.make.tenant();
+        let reader = store.location().open_for_reading().await.unwrap();
+        let parts = reader.outbox_of(tenant, old.answered).await.unwrap();
+        let told: Vec<_> = parts
+            .iter()
+            .map(|part| (part.channel.as_str(), part.account_id.as_str(), part.body.as_str()))
+            .collect();
+        assert_eq!(told, [("slack", "T1", "part 1"), ("slack", "T1", "part 2")]);
+        let filter = OutboxFilter { channel: Some(parse("slack")), limit: 9, ..OutboxFilter::default() };
+        assert_eq!(reader.outbox(tenant, filter).await.unwrap().len(), 2);
+        assert_eq!(reader.undelivered(tenant, 9).await.unwrap(), []);
+        assert_eq!(reader.cursor(tenant, &parse("slack"), "T1").await.unwrap(), None);
+        assert_eq!(reader.seals(tenant, 0, 9).await.unwrap(), []);
+        assert_eq!(reader.sealed_rows(tenant, 1).await.unwrap(), []);
+        assert_eq!(reader.unsealed(tenant).await.unwrap(), 1);
+        assert_eq!(reader.status(tenant).await.unwrap().schema, 2, "a reader does not migrate");
+        reader.close().await;
+    })
+    .await;
+}
+
+async fn data_of_the_release_before_goes_on(store: &mut ScratchStore) {
+    with_place(store.backend(), async |store| {
+        let old = old(store).await;
+        store.open().await;
+        let make = &old.make;
+        assert_eq!(store.status(make.tenant()).await.unwrap().schema, SCHEMA);
+        let owner = store.enlist(old.dead.instance, make.now()).await.unwrap();
+        make.set_owner(owner);
+        // The part that was being sent is in doubt; the other one waits.
+        let lanes = store.lanes(make.tenant(), 9).await.unwrap();
+        assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        let Sending { channel, account_id, attempt, doubtful, .. } = send(store, make, owner).await;
+        assert_eq!((channel.as_str(), account_id.as_str(), attempt, doubtful), ("slack", "T1", 2, true));
+        let second = send(store, make, owner).await;
+        assert_eq!((second.body.as_str(), second.attempt, second.doubtful), ("part 2", 1, false));
+        // Nobody waits any more for the first run.
+        assert_eq!(store.waiting(make.tenant(), &owner, HOUR, make.now(), 9).await.unwrap().len(), 1);
+        let lease = claim(store, make, &make.key("work"), owner).await;
+        assert_eq!((lease.run, lease.fence.0), (old.channel, 8));
+        assert_eq!(state(store, make, old.caller).await, RunState::Interrupted);
+        store.finish(&lease, make.completed()).await.unwrap();
+        let sealed = store.seal(make.tenant(), 9, make.now()).await.unwrap().unwrap();
+        assert_eq!(sealed.rows, 3);
+        assert_eq!(super::seal::verify(store, make).await, []);
+        store.ingest(make.ingest(&make.key("work"), &[1], Some("1"))).await.unwrap();
+        store.sweep(make.tenant(), everything(make.now() + HOUR)).await.unwrap();
+        assert_eq!(run(store, make, old.answered).await.reply, channel_reply());
+    })
+    .await;
+}
+
+async fn what_an_older_release_writes_into_this_data_goes_on(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let key = make.key("work");
+    converse(store, &make, &key, owner).await;
+    let (answered, caller) = (make.accept_from_channel(&key), make.accept(&key));
+    let run = answered.run.id;
+    let sql = [
+        insert_run(&answered, "completed", 8),
+        insert_run(&caller, "queued", 9),
+        insert_part(&make, run, 1, "a", "pending", None),
+    ];
+    let tenant = match store.backend() {
+        Backend::Sqlite => "",
+        Backend::Postgres => "SET tidegate.tenant = 'local'; ",
+    };
+    store.execute(&format!("{tenant}{}", sql.concat())).await;
+    let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
+    assert_eq!((sending.run, sending.channel.as_str(), sending.account_id.as_str()), (run, "slack", "T1"));
+    let lost = store.claim_send(make.tenant(), &owner, "a", HOUR, make.now()).await.unwrap();
+    assert_eq!(lost, NextSend::Busy);
+    let parts = store.outbox_of(make.tenant(), run).await.unwrap();
+    assert_eq!(parts[0].state, OutboxState::Sending);
+    store.recover(&owner, make.now()).await.unwrap();
+    assert_eq!(state(store, &make, caller.run.id).await, RunState::Interrupted);
+}

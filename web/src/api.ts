@@ -1,0 +1,73 @@
+/**
+ * The gateway's HTTP API: one function a call, every outcome a value. It owns what an answer means for the caller
+ * (log in, try again, give up); it never retries by itself.
+ */
+import type { ErrorBody, Me, SessionRow } from "./wire";
+
+/** `again`: nothing was decided, the same call may be repeated. `final`: repeating it gives the same answer. */
+export type Answer<T> =
+  | { kind: "ok"; value: T }
+  | { kind: "login"; error: ErrorBody }
+  | { kind: "again"; error: ErrorBody; afterMs?: number }
+  | { kind: "final"; status: number; error: ErrorBody };
+
+const DEADLINE_MS = 20_000;
+
+async function call<T>(method: string, path: string, body?: unknown): Promise<Answer<T>> {
+  const init: RequestInit = { method, credentials: "same-origin", signal: AbortSignal.timeout(DEADLINE_MS) };
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { "content-type": "application/json" };
+  }
+  try {
+    const response = await fetch(`/api/v1${path}`, init);
+    if (!response.ok) return await refusal(response);
+    const text = await response.text();
+    return { kind: "ok", value: (text === "" ? undefined : JSON.parse(text)) as T };
+  } catch (cause) {
+    return { kind: "again", error: { code: "UNREACHABLE", message: String(cause) } };
+  }
+}
+
+/** Reads what a response that is not a success asks of us. */
+export async function refusal(response: Response): Promise<Exclude<Answer<never>, { kind: "ok" }>> {
+  const error = await errorBody(response);
+  const { status } = response;
+  if (status === 401) return { kind: "login", error };
+  if (status === 408 || status === 429 || status >= 500) {
+    const seconds = Number(response.headers.get("retry-after"));
+    return seconds > 0 ? { kind: "again", error, afterMs: seconds * 1000 } : { kind: "again", error };
+  }
+  return { kind: "final", status, error };
+}
+
+async function errorBody(response: Response): Promise<ErrorBody> {
+  const unknown = { code: `HTTP_${response.status}`, message: response.statusText || `HTTP ${response.status}` };
+  try {
+    const { error } = (await response.json()) as { error?: ErrorBody };
+    return typeof error?.message === "string" ? error : unknown;
+  } catch {
+    return unknown;
+  }
+}
+
+export const me = () => call<Me>("GET", "/me");
+export const login = (code: string) => call<void>("POST", "/login", { code });
+export const logout = () => call<void>("POST", "/logout");
+export const sessions = () => call<{ sessions: SessionRow[] }>("GET", "/sessions");
+export const abort = (runId: string) => call<void>("POST", `/runs/${encodeURIComponent(runId)}/abort`);
+
+export const post = (session: string, text: string, key: string) =>
+  call<{ runId: string }>("POST", `/sessions/${encodeURIComponent(session)}/messages`, { text, key });
+
+export const eventsPath = (session: string) => `/api/v1/sessions/${encodeURIComponent(session)}/events`;
+
+/** The code in what a person pasted: the whole link, or the code alone. */
+export function codeFrom(pasted: string): string {
+  const text = pasted.trim();
+  try {
+    return new URL(text).searchParams.get("code") ?? text;
+  } catch {
+    return text.replace(/^.*[?&]code=/, "").replace(/&.*$/, "");
+  }
+}

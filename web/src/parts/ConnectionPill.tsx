@@ -1,0 +1,35 @@
+/**
+ * How the page stands with the gateway, in one small pill; while it waits, pressing it tries at once.
+ */
+import { useEffect, useState } from "react";
+import { useSentences } from "../language";
+import type { Connection } from "../stream";
+
+export function ConnectionPill({ connection, reconnect }: { connection: Connection; reconnect(): void }) {
+  const say = useSentences();
+  const seconds = useSecondsUntil(connection.state === "waiting" ? connection.until : undefined);
+  if (connection.state !== "waiting") {
+    return (
+      <span className={`pill ${connection.state}`} role="status" data-connection={connection.state}>
+        <i /> {say(connection.state)}
+      </span>
+    );
+  }
+  const text = seconds > 0 ? say("reconnectingIn", { n: seconds }) : say("reconnectingNow");
+  return (
+    <button type="button" className="pill waiting" title={say("reconnect")} data-connection="waiting" onClick={reconnect}>
+      <i /> {text}
+    </button>
+  );
+}
+
+function useSecondsUntil(until: number | undefined): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (until === undefined) return undefined;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), 250);
+    return () => clearInterval(timer);
+  }, [until]);
+  return until === undefined ? 0 : Math.max(0, Math.ceil((until - now) / 1000));
+}

@@ -1,0 +1,133 @@
+/**
+ * One message on the screen: who spoke, the text, and for an own message how it fares.
+ */
+import { memo } from "react";
+import type { Language } from "../catalogue";
+import { useLanguage, useSentences } from "../language";
+import { Markdown } from "../markdown/Markdown";
+import type { AgentRow, Row, Status, UserRow } from "../view";
+import { CopyButton } from "./CopyButton";
+import { Icon, type IconName, Mark } from "./Icon";
+
+export interface RowVerbs {
+  resend(key: string): void;
+  discard(key: string): void;
+  ask(text: string): void;
+}
+
+interface Props {
+  row: Row;
+  agent: string;
+  verbs: RowVerbs;
+}
+
+function Rendered({ row, agent, verbs }: Props) {
+  return row.speaker === "user" ? <Own row={row} verbs={verbs} /> : <Answer row={row} agent={agent} />;
+}
+
+/** Rows are made anew with every event; one that says the same as before is not drawn again. */
+export const MessageRow = memo(
+  Rendered,
+  (a, b) => a.agent === b.agent && a.verbs === b.verbs && JSON.stringify(a.row) === JSON.stringify(b.row),
+);
+
+function Own({ row, verbs }: { row: UserRow; verbs: RowVerbs }) {
+  const say = useSentences();
+  const again = () => (row.unsentKey === undefined ? verbs.ask(row.text) : verbs.resend(row.unsentKey));
+  return (
+    <article className="row own" data-speaker="user" data-status={row.status} aria-label={say("you")}>
+      <div className="bubble">{row.text}</div>
+      <footer>
+        <CopyButton text={row.text} label={say("copy")} />
+        <Time at={row.at} />
+        <StatusNote row={row} />
+        {row.retry && (
+          <button type="button" className="small" onClick={again}>
+            <Icon name="retry" /> {say("retry")}
+          </button>
+        )}
+        {row.status === "refused" && (
+          <button type="button" className="small" onClick={() => row.unsentKey && verbs.discard(row.unsentKey)}>
+            {say("discard")}
+          </button>
+        )}
+      </footer>
+    </article>
+  );
+}
+
+const icons: Record<Status, IconName> = {
+  sending: "clock",
+  waiting: "clock",
+  queued: "check",
+  running: "check",
+  answered: "checks",
+  stopped: "stop",
+  refused: "alert",
+  failed: "alert",
+  interrupted: "alert",
+};
+
+function StatusNote({ row }: { row: UserRow }) {
+  const say = useSentences();
+  const reason = row.error ? row.error.message || row.error.code : "";
+  const hint = row.error?.hint;
+  return (
+    <span className={`status ${row.status}`}>
+      <Icon name={icons[row.status]} />
+      <span className="status-text">
+        {sentence()}
+        {hint && <span className="hint">{hint}</span>}
+      </span>
+    </span>
+  );
+
+  function sentence(): string {
+    if (row.error?.code === "UNCONFIRMED") return say("unconfirmed");
+    if (row.status === "interrupted" && reason === "") return say("interruptedPlain");
+    return say(row.status, { reason });
+  }
+}
+
+function Answer({ row, agent }: { row: AgentRow; agent: string }) {
+  const say = useSentences();
+  return (
+    <article className="row answer" data-speaker="agent" data-phase={row.phase} data-run={row.runId} aria-label={agent}>
+      <header>
+        <Mark />
+        <span className="name">{agent}</span>
+        {row.phase === "final" && <Time at={row.at} />}
+      </header>
+      {row.phase === "thinking" ? (
+        <p className="thinking">
+          <span className="unseen">{say("thinking", { agent })}</span>
+          <i />
+          <i />
+          <i />
+        </p>
+      ) : (
+        <Markdown text={row.text} tail={row.phase === "streaming" ? <span className="caret" /> : undefined} />
+      )}
+      {row.phase === "final" && (
+        <footer>
+          <CopyButton text={row.text} label={say("copy")} />
+        </footer>
+      )}
+    </article>
+  );
+}
+
+function Time({ at }: { at: number }) {
+  const { language } = useLanguage();
+  const date = new Date(at);
+  const today = date.toDateString() === new Date().toDateString();
+  const clock: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit" };
+  const format = today ? clock : { ...clock, month: "short" as const, day: "numeric" as const };
+  return <time dateTime={date.toISOString()}>{date.toLocaleString(locale(language), format)}</time>;
+}
+
+/** An English reader's own way to write times, if the browser is English too. */
+function locale(language: Language): string {
+  if (language === "zh") return "zh-CN";
+  return navigator.languages.find((tag) => tag.startsWith("en")) ?? "en";
+}
