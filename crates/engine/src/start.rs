@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_models::{BuiltIn, Providers};
-use tidegate_protocol::{Connector, TenantId};
+use tidegate_protocol::{Connector, RunState, TenantId};
 use tidegate_runtime::{Clock, Shutdown, Task, fault};
-use tidegate_storage::{Library, Owner, Recovered, Store, StoreError};
+use tidegate_storage::{Library, Owner, POISON_CRASHES, Recovered, Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -181,6 +181,7 @@ impl Engine {
             recovered,
             notices: Mutex::default(),
         });
+        core.find_suspects().await?;
         core.flush_transcripts().await?;
         let services = services::start(&core);
         core.services.lock().unwrap_or_else(PoisonError::into_inner).extend(services);
@@ -245,6 +246,16 @@ impl Engine {
 }
 
 impl Core {
+    /// Which of the runs that crashed have one try left.
+    async fn find_suspects(&self) -> Result<(), EngineError> {
+        for settled in self.recovered.runs.iter().filter(|settled| settled.state == RunState::Queued) {
+            if self.row(settled.run).await?.attempt + 1 >= POISON_CRASHES {
+                self.scheduler.suspect(settled.key.clone());
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn notice(&self, notice: Notice) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         // A process that stays must not collect the same complaint for ever.
