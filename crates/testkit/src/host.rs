@@ -105,7 +105,8 @@ impl Plan {
 
     /// Reads what [`args`](Self::args) wrote.
     pub fn from_args(args: &[String]) -> Option<Self> {
-        let [host, backend, place, home, world, accounts, seed, weather, until, drain, deadline] = args else {
+        let [host, backend, place, home, world, accounts, seed, weather, until, drain, deadline] = args
+        else {
             return None;
         };
         let milliseconds = |text: &String| text.parse().ok().map(Duration::from_millis);
@@ -139,10 +140,7 @@ impl Plan {
         let home = Home::at(&self.home);
         let config = ConfigFile::new(home.config_file(), home.revisions());
         let loaded = config.load(&Env::of_this_process()).map_err(|error| told("config", &error))?;
-        let lock = home
-            .lock(Duration::from_secs(5), "host")
-            .await
-            .map_err(|error| told("home", &error))?;
+        let lock = home.lock(Duration::from_secs(5), "host").await.map_err(|error| told("home", &error))?;
         let open = self.location.open(CONNECTIONS).await.map_err(|error| told("store", &error))?;
         let store: Arc<dyn Store> = match &open {
             OpenStore::Sqlite(store) => Arc::new(store.clone()),

@@ -37,15 +37,8 @@ pub enum Account {
 impl Account {
     /// Those that deliver and send, each with another answer to doubt.
     pub const SOUND: [Self; 3] = [Self::SameKey, Self::ReadBack, Self::Blind];
-    const ALL: [Self; 7] = [
-        Self::SameKey,
-        Self::ReadBack,
-        Self::Blind,
-        Self::Panics,
-        Self::EndsAtOnce,
-        Self::Down,
-        Self::Fatal,
-    ];
+    const ALL: [Self; 7] =
+        [Self::SameKey, Self::ReadBack, Self::Blind, Self::Panics, Self::EndsAtOnce, Self::Down, Self::Fatal];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,9 +74,15 @@ impl Account {
         self.reception() == Reception::Receives
     }
 
-    pub(super) fn connect(self, world: &Path, scope: &Scope, seed: u64, faults: Faults) -> Arc<dyn Connector> {
+    pub(super) fn connect(
+        self,
+        world: &Path,
+        scope: &Scope,
+        seed: u64,
+        faults: Faults,
+    ) -> Arc<dyn Connector> {
         let doubt = match self {
-            Self::SameKey => Doubt::SameKey,
+            Self::SameKey | Self::Fatal => Doubt::SameKey,
             Self::ReadBack => Doubt::ReadBack,
             _ => Doubt::Blind,
         };

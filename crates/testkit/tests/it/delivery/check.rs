@@ -41,7 +41,8 @@ pub(super) fn from_outside(world: &World) {
         let name = account.as_str();
         assert_eq!(network.doubled(), Vec::<String>::new(), "{name}: a key is visible twice");
         let posted = network.posted();
-        let place: HashMap<&str, usize> = posted.iter().zip(0..).map(|(it, at)| (it.id.as_str(), at)).collect();
+        let place: HashMap<&str, usize> =
+            posted.iter().zip(0..).map(|(it, at)| (it.id.as_str(), at)).collect();
         let mut last: HashMap<String, usize> = HashMap::new();
         for seen in network.visible() {
             let answers = seen.answers.as_deref().expect("a reply quotes what it answers");
@@ -105,7 +106,10 @@ fn served(account: Account, network: &Network, runs: &[RunRow], outbox: &[Outbox
         let [part] = parts.as_slice() else { panic!("{name}: {id} has not one part: {parts:?}") };
         let seen = network.replies_to(id);
         let key = part.id.to_string();
-        assert!(seen.iter().all(|seen| seen.key == key), "{name}: {id} was answered by another part: {seen:?}");
+        assert!(
+            seen.iter().all(|seen| seen.key == key),
+            "{name}: {id} was answered by another part: {seen:?}"
+        );
         match (&part.state, seen.as_slice()) {
             (OutboxState::Sent, [reply]) if run.state == RunState::Completed => {
                 assert!(reply.text.ends_with(&posted.text), "{name}: {id} got another answer: {reply:?}");
@@ -139,7 +143,9 @@ fn in_order(session: &SessionRow, entries: &[&Entry], runs: &[RunRow]) {
     // A network's numbers are in the order of posting.
     completed.sort_by_key(|run| number(&run.input));
     let asked: Vec<_> = completed.iter().map(|run| run.input.text()).collect();
-    let said = |role: Role| entries.iter().filter_map(|entry| entry.body.message()).filter(move |it| it.role() == role);
+    let said = |role: Role| {
+        entries.iter().filter_map(|entry| entry.body.message()).filter(move |it| it.role() == role)
+    };
     let logged: Vec<_> = said(Role::User).map(Message::text).collect();
     assert_eq!(logged, asked, "{}", session.key);
     assert_eq!(said(Role::Assistant).count(), asked.len(), "{}", session.key);
@@ -159,7 +165,8 @@ fn transcript(world: &World, session: &SessionRow, entries: &[&Entry]) {
         return;
     }
     let text = fs::read_to_string(&file).expect("a log with entries has its file");
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
     assert_eq!((lines[0]["type"].as_str(), lines[0]["id"].as_str()), (Some("session"), Some(name.as_str())));
     let written: Vec<_> = lines[1..].iter().map(|line| line["message"].clone()).collect();
     let logged: Vec<_> = entries.iter().map(|entry| serde_json::json!(entry.body.message())).collect();

@@ -92,6 +92,8 @@ enum Way {
     Whole,
     /// It closes with runs under way and gives them back.
     Drained,
+    /// The one before it died with a run under way.
+    Recovering,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +108,12 @@ impl World {
     /// One life that may end at a fault point.
     fn live(&mut self, way: Way, env: &[(&str, &str)]) -> Ended {
         let mut env = env.to_vec();
+        if way == Way::Recovering {
+            let ended = self.live(Way::Whole, &[("TIDEGATE_FAULT", "engine.run.claimed=kill")]);
+            assert!(ended.was_killed(), "{ended:?}");
+        }
         (self.plan.until, self.plan.drain) = match way {
-            Way::Whole => (Until::Quiet, Duration::from_secs(5)),
+            Way::Whole | Way::Recovering => (Until::Quiet, Duration::from_secs(5)),
             Way::Drained => (Until::Acknowledged, Duration::from_millis(30)),
         };
         if way == Way::Drained {
@@ -125,13 +131,13 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// The points that a host passes, found by tracing both ways.
+/// The points that a host passes, found by tracing all ways.
 async fn discover(backend: Backend) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     with_place(backend, async |store| {
         let mut world = World::new(store.location(), 0);
         let mut dice = Dice::new(0, 0);
-        for way in [Way::Whole, Way::Drained] {
+        for way in [Way::Whole, Way::Recovering, Way::Drained] {
             world.post(&mut dice, MESSAGES);
             let trace = world.file(&format!("trace-{way:?}"));
             let ended = world.live(way, &[("TIDEGATE_FAULT_TRACE", trace.to_str().unwrap())]);
@@ -243,7 +249,7 @@ async fn everywhere(backend: Backend) {
 /// Most are simply answered; only then do the marks mean anything.
 fn about_something(tally: Tally) {
     let Tally { answered, failed, unknown, dead } = tally;
-    assert!(answered > 3 * (failed + unknown + dead), "{tally:?}");
+    assert!(answered > 2 * (failed + unknown + dead), "{tally:?}");
 }
 
 /// Lets a host die there. A hit that it does not come to is made up for by the first.

@@ -10,7 +10,9 @@ use super::world::World;
 
 on_places! { a_run_that_kills_the_process_ends_after_three_crashes_and_others_are_served }
 
-async fn a_run_that_kills_the_process_ends_after_three_crashes_and_others_are_served(store: &mut ScratchStore) {
+async fn a_run_that_kills_the_process_ends_after_three_crashes_and_others_are_served(
+    store: &mut ScratchStore,
+) {
     let mut world = World::new(store.location(), 1);
     world.plan.weather = Weather::Calm;
     world.plan.accounts = vec![Account::SameKey, Account::Fatal];

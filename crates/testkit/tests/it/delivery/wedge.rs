@@ -16,11 +16,11 @@ on_places! {
     a_connector_that_panics_while_sending_loses_no_other_reply,
 }
 
-/// A calm world with ill connectors beside the sound ones, and a deadline of a second.
+/// A calm world, and a deadline that is longer than everything else takes.
 fn ward(store: &ScratchStore) -> World {
     let mut world = World::new(store.location(), 1);
     world.plan.weather = Weather::Calm;
-    world.configure("{ agents: { defaults: { timeoutSeconds: 1 } } }");
+    world.configure("{ agents: { defaults: { timeoutSeconds: 4 } } }");
     world.post(&mut Dice::new(5, 5), 4);
     world
 }
@@ -53,7 +53,9 @@ async fn a_run_that_hangs_ends_at_its_deadline_and_hurts_nobody(store: &mut Scra
 }
 
 async fn a_panic_anywhere_in_a_run_ends_that_run_alone(store: &mut ScratchStore) {
-    for point in ["engine.run.claimed", "models.offline.delta", "engine.run.answered"] {
+    for point in
+        ["engine.run.claimed", "models.offline.delta", "engine.run.answered", "testkit.network.render"]
+    {
         with_place(store.backend(), async |store| {
             let world = ward(store);
             let ended = world.run_with_fault(&format!("{point}=panic@3"), &[]);

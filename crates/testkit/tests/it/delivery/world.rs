@@ -108,7 +108,8 @@ pub(super) struct Running {
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<String>,
-    /// What it complained about, the last lines.
+    /// What it complained about, the last lines, for a test that fails.
+    #[expect(dead_code, reason = "shown by Debug")]
     pub(super) stderr: Vec<String>,
 }
 
@@ -162,7 +163,9 @@ impl Running {
         let taken = |lines: &Mutex<Vec<String>>| lines.lock().unwrap().clone();
         // The pipes end with the process; their readers need a moment.
         let begin = Instant::now();
-        while Arc::strong_count(&self.lines) + Arc::strong_count(&self.errors) > 2 && begin.elapsed() < PATIENCE {
+        while Arc::strong_count(&self.lines) + Arc::strong_count(&self.errors) > 2
+            && begin.elapsed() < PATIENCE
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut stderr = taken(&self.errors);
