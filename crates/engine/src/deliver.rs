@@ -231,7 +231,9 @@ impl Core {
     async fn carry_out(&self, sending: &Sending, supervised: &Supervised, part: &Part) -> SendOutcome {
         let kind = supervised.connector.doubt();
         let key = sending.id.to_string();
-        let mut step = if sending.doubtful { doubt(kind, sending.attempt, 0) } else { Step::Send };
+        // Tries that the network put off were no crashes: only a part that an owner died with may have had some.
+        let attempt = if sending.doubtful { sending.attempt } else { 1 };
+        let mut step = if sending.doubtful { doubt(kind, attempt, 0) } else { Step::Send };
         let mut tries = 0;
         loop {
             let reason = match step {
@@ -250,7 +252,7 @@ impl Core {
                 },
             };
             tries += 1;
-            step = match doubt(kind, sending.attempt, tries) {
+            step = match doubt(kind, attempt, tries) {
                 Step::GiveUp(_) => Step::GiveUp(reason),
                 step => step,
             };
