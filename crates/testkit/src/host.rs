@@ -15,6 +15,7 @@ use tidegate_engine::{Drain, Engine, Home, Options, Settings};
 use tidegate_protocol::{RunState, Scope};
 use tidegate_runtime::{Shutdown, SystemClock, spawn};
 use tidegate_storage::Store;
+use tidegate_storage_postgres::PostgresStore;
 
 use crate::network::Faults;
 use crate::requests::parse;
@@ -42,11 +43,26 @@ pub enum Until {
 pub enum Weather {
     Calm,
     Storm,
+    /// Most sends are put off, and half of those that go out are never confirmed.
+    Busy,
 }
 
 /// [`Faults::STORM`] with fewer lost connections: each costs half a second and more, and there is a test of its own
 /// for connectors that fail all the time.
 const STORM: Faults = Faults { down: 10, panic: 5, ..Faults::STORM };
+
+const BUSY: Faults = Faults {
+    not_sent: 700,
+    lost_answer: 500,
+    late_ack: 0,
+    duplicate: 0,
+    reorder: 0,
+    lost_send: 0,
+    rejected: 0,
+    unreadable: 0,
+    down: 0,
+    panic: 0,
+};
 
 /// What a host is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +88,7 @@ pub const QUIET: &str = "quiet";
 
 impl Plan {
     pub const USAGE: &str = "tidegate-testkit host sqlite <file> | postgres <schema>=<url>
-           <home> <world> <account>[,<account>…] <seed> calm|storm quiet|acknowledged|signal <drain ms> <deadline ms>";
+           <home> <world> <account>[,<account>…] <seed> calm|storm|busy quiet|acknowledged|signal <drain ms> <deadline ms>";
 
     /// What makes `tidegate-testkit` follow this plan.
     pub fn args(&self) -> Vec<String> {
@@ -81,6 +97,7 @@ impl Plan {
         let weather = match self.weather {
             Weather::Calm => "calm",
             Weather::Storm => "storm",
+            Weather::Busy => "busy",
         };
         let until = match self.until {
             Until::Quiet => "quiet",
@@ -119,6 +136,7 @@ impl Plan {
             weather: match weather.as_str() {
                 "calm" => Weather::Calm,
                 "storm" => Weather::Storm,
+                "busy" => Weather::Busy,
                 _ => return None,
             },
             until: match until.as_str() {
@@ -144,10 +162,7 @@ impl Plan {
         let open = self.location.open(CONNECTIONS).await.map_err(|error| told("store", &error))?;
         let store: Arc<dyn Store> = match &open {
             OpenStore::Sqlite(store) => Arc::new(store.clone()),
-            OpenStore::Postgres(store) => {
-                let store = Arc::clone(store);
-                store
-            }
+            OpenStore::Postgres(store) => Arc::<PostgresStore>::clone(store),
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), self.options(&loaded))
             .await
@@ -170,6 +185,7 @@ impl Plan {
         let faults = match self.weather {
             Weather::Calm => Faults::default(),
             Weather::Storm => STORM,
+            Weather::Busy => BUSY,
         };
         let connect = |account: &Account| account.connect(&self.world, &scope, self.seed, faults);
         Options {

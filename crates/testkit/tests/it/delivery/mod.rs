@@ -24,6 +24,7 @@ macro_rules! on_places {
 
 mod check;
 mod disk;
+mod doubt;
 mod drain;
 mod kill;
 mod owners;

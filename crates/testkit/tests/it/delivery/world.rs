@@ -16,7 +16,7 @@ use tidegate_testkit::network::{Dice, Network};
 use tidegate_testkit::stores::Location;
 
 /// Longer than anything here may take, on a machine that does something else as well.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A home and the world outside of it. The store is somebody else's.
 pub(super) struct World {
