@@ -74,6 +74,7 @@ impl Engine {
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
+        live.accepted_in(&request.key);
         let accept = Accept {
             principal: request.principal.clone(),
             key: request.key.clone(),
@@ -344,13 +345,18 @@ impl Follower {
                 self.core.live.forget(self.run);
                 self.reader.live().end(self.run, end);
             }
-            Ok(None) if self.core.stopped.is_requested() => {
+            // A run that somebody can still be answered for goes on at the next start: it has no end yet.
+            Ok(None) if self.core.stopped.is_requested() && self.is_callers().await => {
                 let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");
                 self.reader.live().end(self.run, Err(error));
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, run = %self.run, "the run cannot be looked up"),
         }
+    }
+
+    async fn is_callers(&self) -> bool {
+        self.core.row(self.run).await.is_ok_and(|row| row.reply == ReplyTarget::Caller)
     }
 
     /// Waits for the end.
