@@ -30,6 +30,8 @@ pub enum Account {
     EndsAtOnce,
     /// Never gets a connection.
     Down,
+    /// Loses its connection with every delivery.
+    Flaps,
     /// Takes the process with it when it renders [`POISON`].
     Fatal,
 }
@@ -37,8 +39,16 @@ pub enum Account {
 impl Account {
     /// Those that deliver and send, each with another answer to doubt.
     pub const SOUND: [Self; 3] = [Self::SameKey, Self::ReadBack, Self::Blind];
-    const ALL: [Self; 7] =
-        [Self::SameKey, Self::ReadBack, Self::Blind, Self::Panics, Self::EndsAtOnce, Self::Down, Self::Fatal];
+    const ALL: [Self; 8] = [
+        Self::SameKey,
+        Self::ReadBack,
+        Self::Blind,
+        Self::Panics,
+        Self::EndsAtOnce,
+        Self::Down,
+        Self::Flaps,
+        Self::Fatal,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,6 +58,7 @@ impl Account {
             Self::Panics => "panics",
             Self::EndsAtOnce => "ends-at-once",
             Self::Down => "down",
+            Self::Flaps => "flaps",
             Self::Fatal => "fatal",
         }
     }
@@ -63,7 +74,7 @@ impl Account {
 
     fn reception(self) -> Reception {
         match self {
-            Self::SameKey | Self::ReadBack | Self::Blind | Self::Fatal => Reception::Receives,
+            Self::SameKey | Self::ReadBack | Self::Blind | Self::Flaps | Self::Fatal => Reception::Receives,
             Self::Panics => Reception::Panics,
             Self::EndsAtOnce => Reception::EndsAtOnce,
             Self::Down => Reception::Down,
@@ -82,7 +93,7 @@ impl Account {
         faults: Faults,
     ) -> Arc<dyn Connector> {
         let doubt = match self {
-            Self::SameKey | Self::Fatal => Doubt::SameKey,
+            Self::SameKey | Self::Flaps | Self::Fatal => Doubt::SameKey,
             Self::ReadBack => Doubt::ReadBack,
             _ => Doubt::Blind,
         };
@@ -92,7 +103,7 @@ impl Account {
             scope: scope.clone(),
             // Each account meets faults of its own.
             seed: seed.wrapping_mul(31).wrapping_add(self as u64),
-            faults,
+            faults: if self == Self::Flaps { Faults { down: 1000, ..faults } } else { faults },
             reception: self.reception(),
             doubt,
         };

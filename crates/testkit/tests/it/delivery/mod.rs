@@ -26,6 +26,7 @@ mod check;
 mod disk;
 mod doubt;
 mod drain;
+mod flap;
 mod kill;
 mod owners;
 mod poison;
