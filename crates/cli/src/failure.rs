@@ -132,6 +132,10 @@ impl From<StoreError> for Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
+        // Whoever held the home went between two looks.
+        if let ClientError::Nobody { .. } = error {
+            return Self::with_usual_hint(ErrorCode::Closing, texts::E_CLOSING.with(&[]));
+        }
         let hint = error.hint().map(Message::plain);
         let failure = Self::of_body(&error.body());
         match hint {

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_config::schema::LogLevel;
@@ -20,8 +20,8 @@ const LARGEST: u64 = 10 << 20;
 
 /// Starts the log of a process that stays. A file that cannot be written is no reason not to run.
 pub(crate) fn start(level: LogLevel, folder: &Path) {
-    let file = open(folder);
-    let sink = Sink { file: Arc::new(Mutex::new(file.ok())) };
+    let file = Arc::new(Mutex::new(LogFile::open(folder).ok()));
+    let sink = Sink { file };
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_ansi(false)
@@ -43,13 +43,33 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn open(folder: &Path) -> io::Result<File> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let path = folder.join("gateway.log");
-    if std::fs::metadata(&path).is_ok_and(|file| file.len() > LARGEST) {
-        std::fs::rename(&path, folder.join("gateway.log.1"))?;
+/// The file, and how large it is.
+struct LogFile {
+    folder: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn open(folder: &Path) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let path = folder.join("gateway.log");
+        if std::fs::metadata(&path).is_ok_and(|file| file.len() >= LARGEST) {
+            std::fs::rename(&path, folder.join("gateway.log.1"))?;
+        }
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { folder: folder.to_owned(), file, bytes })
     }
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.bytes >= LARGEST {
+            *self = Self::open(&self.folder)?;
+        }
+        self.file.write_all(line)?;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
 }
 
 struct Time;
@@ -62,7 +82,7 @@ impl FormatTime for Time {
 
 #[derive(Clone)]
 struct Sink {
-    file: Arc<Mutex<Option<File>>>,
+    file: Arc<Mutex<Option<LogFile>>>,
 }
 
 impl<'a> MakeWriter<'a> for Sink {
@@ -80,7 +100,7 @@ impl Write for Sink {
         let line = redact(&text);
         let _ = io::stderr().lock().write_all(line.as_bytes());
         if let Some(file) = self.file.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            let _ = file.write_all(line.as_bytes());
+            let _ = file.write(line.as_bytes());
         }
         Ok(bytes.len())
     }
@@ -99,12 +119,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("logs");
-        drop(open(&logs).unwrap());
+        let mut log = LogFile::open(&logs).unwrap();
+        log.write(b"one\n").unwrap();
         let mode = std::fs::metadata(logs.join("gateway.log")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         File::options().write(true).open(logs.join("gateway.log")).unwrap().set_len(LARGEST + 1).unwrap();
-        drop(open(&logs).unwrap());
-        assert_eq!(std::fs::metadata(logs.join("gateway.log")).unwrap().len(), 0);
+        log.bytes = LARGEST + 1;
+        log.write(b"two\n").unwrap();
+        assert_eq!(std::fs::read(logs.join("gateway.log")).unwrap(), b"two\n");
         assert_eq!(std::fs::metadata(logs.join("gateway.log.1")).unwrap().len(), LARGEST + 1);
     }
 }

@@ -13,7 +13,7 @@ use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Setti
 use tidegate_gateway::Server;
 use tidegate_policy::Principal;
 use tidegate_protocol::api::{Deleted, SendDecision};
-use tidegate_protocol::{OutboxId, RunId, SessionKey};
+use tidegate_protocol::{ErrorCode, OutboxId, RunId, SessionKey};
 use tidegate_runtime::SystemClock;
 use tidegate_storage::{AbortOutcome, Decided, OutboxState};
 
@@ -25,6 +25,10 @@ use crate::texts;
 
 /// How long a call that changes one thing may take.
 const CALL: Duration = Duration::from_secs(30);
+/// How long a holder may take to say that it is there.
+const PROBE: Duration = Duration::from_secs(3);
+/// How long a holder that lets go waits for those who still read their answers.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Somebody who waits longer than this for the home is told for whom.
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -82,7 +86,7 @@ impl<'a> Seeker<'a> {
                 Err(busy @ EngineError::HomeBusy { .. }) => busy,
                 Err(error) => return Err(error.into()),
             };
-            match client.status(MOMENT).await {
+            match client.get::<Value>("/healthz", PROBE).await {
                 Ok(_) => return Ok(Found::Held(client)),
                 // Starting, closing, or held by something that cannot answer: the lock decides.
                 Err(_) => self.wait(busy).await?,
@@ -130,18 +134,32 @@ impl Held {
         }
         self.engine.close(Drain::Everything).await;
         if let Some(control) = self.control {
-            control.drained().await;
+            let _ = tokio::time::timeout(LAST_WORDS, control.drained()).await;
+        }
+    }
+}
+
+/// Does something where the home is held, and again with the next holder when one turns out to be closing.
+pub(crate) async fn reach<T>(
+    app: &App,
+    home: &Home,
+    loaded: &Loaded,
+    purpose: &str,
+    mut work: impl AsyncFnMut(Reach) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let begin = Instant::now();
+    loop {
+        match work(Reach::find(app, home, loaded, purpose).await?).await {
+            Err(failure) if failure.code == ErrorCode::Closing && begin.elapsed() < app.home_patience() => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
         }
     }
 }
 
 impl Reach {
-    pub(crate) async fn find(
-        app: &App,
-        home: &Home,
-        loaded: &Loaded,
-        purpose: &str,
-    ) -> Result<Self, Failure> {
+    async fn find(app: &App, home: &Home, loaded: &Loaded, purpose: &str) -> Result<Self, Failure> {
         match Seeker::new(app, home, purpose, app.home_patience()).seek().await? {
             Found::Free(lock) => Ok(Self::Own(Box::new(Held::start(home, loaded, lock).await?))),
             Found::Held(client) => Ok(Self::Running(client)),

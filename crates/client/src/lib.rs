@@ -1,15 +1,13 @@
 //! The client of a running gateway, over its control socket or its port.
 //!
 //! Every call has a deadline, and an error says what the caller can do about it: nobody listens, the gateway closes,
-//! it refused, or it is not a gateway. Whether another try is worth it is decided in one place, [`after_failure`].
+//! it refused, or it is not a gateway.
 
 mod ask;
 mod call;
 mod connect;
 mod error;
-mod retry;
 
 pub use ask::AskStream;
 pub use connect::{Client, Token};
 pub use error::ClientError;
-pub use retry::{Next, after_failure};

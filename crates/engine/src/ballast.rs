@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Enough for the ends of every run under way, with their answers.
@@ -23,21 +23,30 @@ impl Ballast {
     /// Makes the file if it is not there. Without room for it there is none, and it is tried again later.
     pub(crate) fn lay(&self) {
         let whole = fs::metadata(&self.path).is_ok_and(|file| file.len() == BYTES as u64);
-        if whole {
-            return;
+        let laid = whole || self.has_room() && self.write().is_ok();
+        if !laid {
+            // Half a ballast only takes room away from what needs it.
+            let _ = fs::remove_file(self.partial());
         }
-        match self.write() {
-            Ok(()) => self.spent.store(false, Ordering::Relaxed),
-            Err(error) => {
-                let _ = fs::remove_file(&self.path);
-                tracing::warn!(%error, "no room for the ballast");
-            }
+        if self.spent.swap(!laid, Ordering::Relaxed) == laid {
+            tracing::warn!(laid, "the ballast");
         }
+    }
+
+    /// Only where twice its size is free: room that somebody just made is for the work that waits.
+    fn has_room(&self) -> bool {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        rustix::fs::statvfs(folder)
+            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= 2 * BYTES as u64)
+    }
+
+    fn partial(&self) -> PathBuf {
+        self.path.with_extension("partial")
     }
 
     /// Written, not only sized: a file with holes frees nothing.
     fn write(&self) -> io::Result<()> {
-        let partial = self.path.with_extension("partial");
+        let partial = self.partial();
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
         let block = vec![0xa5; 64 << 10];
@@ -51,6 +60,7 @@ impl Ballast {
 
     /// Gives the room up. Answers whether there was any.
     pub(crate) fn free(&self) -> bool {
+        let _ = fs::remove_file(self.partial());
         let freed = fs::remove_file(&self.path).is_ok();
         if freed {
             tracing::warn!("the disk is full: gave up the ballast");

@@ -3,9 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget};
+use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::fault;
-use tidegate_storage::RunRow;
 
 use crate::live::Cancel;
 use crate::start::Engine;
@@ -67,20 +66,22 @@ impl Engine {
         let core = &self.core;
         loop {
             core.work.wait().await;
-            if core.scheduler.is_idle() && core.live.all().is_empty() {
+            if core.scheduler.is_idle() && !core.live.has_callers() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Tells callers whose run waits for its turn that it will not come to it here.
+    /// Ends the runs that wait for their turn and whose callers wait here: it will not come to them.
     async fn interrupt_waiting(&self) {
-        let ends = |row: &RunRow| row.started_at.is_none() && row.reply == ReplyTarget::Caller;
         for (run, live) in self.core.live.all() {
-            if !live.is_started() && self.core.row(run).await.is_ok_and(|row| ends(&row)) {
-                let error = ErrorBody::new(ErrorCode::Closing, "shutting down; the request was not begun");
-                self.core.live.end(run, Err(error));
+            if live.is_started() || !live.has_caller() {
+                continue;
+            }
+            let error = ErrorBody::new(ErrorCode::Closing, "shutting down; the request was not begun");
+            if let Err(error) = self.core.abort_queued(run, error).await {
+                tracing::warn!(%error, %run, "a waiting run could not be ended; the next start does");
             }
         }
     }

@@ -17,6 +17,8 @@ impl Engine {
         principal: &Principal,
         key: &SessionKey,
     ) -> Result<Vec<String>, EngineError> {
+        // A transcript that is being written must not come back after it was removed.
+        let _quiet = self.core.mirroring.pause().await;
         let names = self.core.store.delete_session(principal, key, self.core.clock.now_ms()).await?;
         self.core.unsealed.notify_one();
         let home = self.home();

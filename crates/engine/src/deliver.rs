@@ -13,6 +13,7 @@ use tidegate_policy::Principal;
 use tidegate_protocol::{ChannelName, Doubt, Found, OutboxId, Part, SendOutcome};
 use tidegate_runtime::fault;
 use tidegate_storage::{Decided, NextSend, OutboxRow, OutboxState, POISON_CRASHES, Sending, StoreError};
+use tokio::sync::Notify;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::connectors::Supervised;
@@ -23,7 +24,7 @@ use crate::start::{Core, Engine};
 /// How long one send may take before its end is unknown.
 const SEND_WITHIN: Duration = Duration::from_mins(1);
 /// Lanes looked up at once.
-const LANES: u32 = 1000;
+const LANES: u32 = 100_000;
 /// How often the store is asked for lanes that nobody told us about.
 const LOOK: Duration = Duration::from_secs(5);
 /// How often a send is repeated with the same key, or looked for, before its end stays unknown.
@@ -34,6 +35,8 @@ const TRIES: u32 = 3;
 pub(crate) struct Outlets {
     /// `true`: something was added since the lane was last found empty.
     lanes: Mutex<HashMap<String, bool>>,
+    /// Wakes those that wait for their time: it may have come.
+    nudge: Notify,
 }
 
 impl Outlets {
@@ -43,6 +46,7 @@ impl Outlets {
         match lanes.get_mut(lane) {
             Some(again) => {
                 *again = true;
+                self.nudge.notify_waiters();
                 false
             }
             None => lanes.insert(lane.to_owned(), false).is_none(),
@@ -64,6 +68,12 @@ impl Outlets {
         }
     }
 
+    /// Whether something came since the lane was looked at; then it is worth another look.
+    fn looks_again(&self, lane: &str) -> bool {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.get_mut(lane).is_some_and(std::mem::take)
+    }
+
     fn abandon(&self, lane: &str) {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(lane);
     }
@@ -82,6 +92,7 @@ impl Engine {
     pub async fn drop_send(&self, principal: &Principal, id: OutboxId) -> Result<Decided, EngineError> {
         let decided = self.core.store.drop_send(principal, id, self.core.clock.now_ms()).await?;
         self.core.unsealed.notify_one();
+        self.core.outlets.nudge.notify_waiters();
         Ok(decided)
     }
 
@@ -144,9 +155,9 @@ impl Core {
             if self.stopped.is_requested() {
                 return self.outlets.abandon(&lane);
             }
-            let now = self.clock.now_ms();
             token.get_or_insert_with(|| self.work.token());
             let Ok(permit) = supervised.sends.acquire().await else { return self.outlets.abandon(&lane) };
+            let now = self.clock.now_ms();
             let next = self.store.claim_send(&self.tenant, &self.owner, &lane, LEASE_TTL_MS, now).await;
             let pause = match next {
                 Ok(NextSend::Granted(sending)) => {
@@ -172,10 +183,14 @@ impl Core {
                     Duration::from_millis(500)
                 }
             };
+            if self.outlets.looks_again(&lane) {
+                continue;
+            }
             // Waiting is no work.
             drop((token.take(), permit));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
+                () = self.outlets.nudge.notified() => {}
                 () = self.closing.requested() => return self.outlets.abandon(&lane),
             }
         }
@@ -200,7 +215,12 @@ impl Core {
                     if matches!(error, StoreError::Full(_)) {
                         self.ballast.free();
                     }
-                    if error.is_fatal() || self.stopped.is_requested() {
+                    let passes = matches!(error, StoreError::Full(_) | StoreError::Unavailable(_));
+                    if !passes {
+                        // The part stays ours for ever while we live: only a new start can settle it.
+                        return self.fail(error);
+                    }
+                    if self.stopped.is_requested() {
                         return;
                     }
                     tracing::warn!(%error, part = %sending.id, "what became of a send cannot be written yet");
@@ -213,7 +233,8 @@ impl Core {
 
     /// Sends, and settles doubt as far as the network allows.
     async fn carry_out(&self, sending: &Sending, supervised: &Supervised, part: &Part) -> SendOutcome {
-        let kind = supervised.connector.doubt();
+        let kind = std::panic::catch_unwind(AssertUnwindSafe(|| supervised.connector.doubt()));
+        let kind = kind.unwrap_or(Doubt::Blind);
         let key = sending.id.to_string();
         // Tries that the network turned away count too, so that a part may be given up early; reading is always safe.
         let poisoned = sending.doubtful && sending.attempt > POISON_CRASHES;

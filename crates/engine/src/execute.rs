@@ -131,10 +131,42 @@ impl Core {
                 }
             }
             Err(EngineError::Store(StoreError::StaleFence)) => self.look_up_end(work, attempt).await,
-            Err(error) => {
-                // Its end is not durable, so it has none: the next start settles it. Whoever waits learns why.
-                tracing::error!(%error, run = %work.run, "the run's end cannot be written");
-                self.live.end(work.run, Err(error.body()));
+            Err(error) => self.without_an_end(work, turn, error).await,
+        }
+    }
+
+    /// Its end cannot be written as it is. Without its words it may; else it is given back; and if not even that can be
+    /// written, this process cannot go on.
+    async fn without_an_end(self: &Arc<Self>, work: &Work, turn: &Turn, error: EngineError) {
+        tracing::error!(%error, run = %work.run, "the run's end cannot be written");
+        let body = error.body();
+        if let EngineError::Store(StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::Io(_)) =
+            error
+        {
+            // The next start settles it. Whoever waits learns why.
+            return self.live.end(work.run, Err(body));
+        }
+        let now = self.clock.now_ms();
+        let bare = Finish {
+            ending: Ending::Failed(body.clone()),
+            entries: Vec::new(),
+            usage: Usage::default(),
+            parts: Vec::new(),
+            principal: work.principal.clone(),
+            now,
+        };
+        match self.store.finish(&turn.lease, bare).await {
+            Ok(finished) => {
+                self.tell_end(work, turn.lease.attempt, Err(body));
+                if finished.more {
+                    self.scheduler.push(work.key.clone());
+                }
+            }
+            Err(_) => {
+                self.live.end(work.run, Err(body));
+                if let Err(error) = self.store.release(&turn.lease, now).await {
+                    self.fail(error);
+                }
             }
         }
     }
@@ -213,7 +245,7 @@ impl Core {
                 let alias = lease.alias.clone().unwrap_or_else(|| lease.session.to_string());
                 // A log that begins now may have had to do without its short name.
                 let session_name = if head_seq == wrote && work.reply == ReplyTarget::Caller {
-                    self.session_name(lease.session).await?
+                    self.session_name(lease.session).await.unwrap_or(alias)
                 } else {
                     alias
                 };
@@ -280,7 +312,11 @@ impl Core {
     pub(crate) fn tell_end(&self, work: &Work, attempt: u32, end: RunEnd) {
         let (state, error) = match &end {
             Ok(_) => (RunState::Completed, None),
-            Err(error) if error.code == ErrorCode::Aborted => (RunState::Aborted, Some(error.clone())),
+            Err(error)
+                if matches!(error.code, ErrorCode::Aborted | ErrorCode::SessionBusy | ErrorCode::Closing) =>
+            {
+                (RunState::Aborted, Some(error.clone()))
+            }
             Err(error) if error.code == ErrorCode::Interrupted => {
                 (RunState::Interrupted, Some(error.clone()))
             }

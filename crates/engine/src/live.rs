@@ -50,10 +50,19 @@ struct Progress {
     end: Option<RunEnd>,
 }
 
+impl Progress {
+    fn push(&mut self, run_id: RunId, body: RunEventBody) {
+        let attempt = self.attempt;
+        let last = self.events.last().filter(|last| last.attempt == attempt);
+        let seq = last.map_or(0, |last| last.seq) + 1;
+        self.events.push(Arc::new(RunEvent { run_id, attempt, seq, body }));
+    }
+}
+
 /// One run. Whoever executes it publishes, any number of followers read.
 pub(crate) struct Live {
-    /// Set for runs that were accepted here.
-    key: OnceLock<SessionKey>,
+    /// Set for runs that were accepted here: where, and whether a caller waits for it here.
+    accepted: OnceLock<(SessionKey, bool)>,
     progress: Mutex<Progress>,
     /// Counts changes; carries nothing, so that a slow reader costs nothing.
     changed: watch::Sender<u64>,
@@ -63,7 +72,7 @@ pub(crate) struct Live {
 impl Live {
     fn new() -> Self {
         Self {
-            key: OnceLock::new(),
+            accepted: OnceLock::new(),
             progress: Mutex::default(),
             changed: watch::Sender::new(0),
             cancel: watch::Sender::new(None),
@@ -75,8 +84,17 @@ impl Live {
     }
 
     /// Notes that the run was accepted here, in this session.
-    pub(crate) fn accepted_in(&self, key: &SessionKey) {
-        let _ = self.key.set(key.clone());
+    pub(crate) fn accepted_in(&self, key: &SessionKey, caller_waits: bool) {
+        let _ = self.accepted.set((key.clone(), caller_waits));
+    }
+
+    /// Whether a caller waits for it here.
+    pub(crate) fn has_caller(&self) -> bool {
+        self.accepted.get().is_some_and(|(_, caller)| *caller)
+    }
+
+    fn is_ours(&self) -> bool {
+        self.accepted.get().is_some() || self.with(|progress| progress.attempt > 0)
     }
 
     /// Begins an attempt: what the one before said no longer holds.
@@ -85,33 +103,27 @@ impl Live {
     }
 
     pub(crate) fn publish(&self, run_id: RunId, body: RunEventBody) {
-        self.with(|progress| {
-            let attempt = progress.attempt;
-            let last = progress.events.last().filter(|last| last.attempt == attempt);
-            let seq = last.map_or(0, |last| last.seq) + 1;
-            progress.events.push(Arc::new(RunEvent { run_id, attempt, seq, body }));
-        });
+        self.with(|progress| progress.push(run_id, body));
         self.changed.send_modify(|count| *count += 1);
     }
 
     /// Says how it ended. The first one to say so is right.
     pub(crate) fn end(&self, run: RunId, end: RunEnd) {
-        let first = self.with(|progress| {
-            let first = progress.end.is_none();
-            if first {
-                progress.end = Some(end.clone());
+        self.with(|progress| {
+            if progress.end.is_some() {
+                return;
             }
-            first
-        });
-        if first {
-            self.publish(
+            // Together: whoever sees the end has all events before it.
+            progress.push(
                 run,
-                match end {
-                    Ok(answer) => RunEventBody::Completed { text: answer.text },
-                    Err(error) => RunEventBody::Failed { error },
+                match &end {
+                    Ok(answer) => RunEventBody::Completed { text: answer.text.clone() },
+                    Err(error) => RunEventBody::Failed { error: error.clone() },
                 },
             );
-        }
+            progress.end = Some(end);
+        });
+        self.changed.send_modify(|count| *count += 1);
     }
 
     pub(crate) fn is_started(&self) -> bool {
@@ -174,6 +186,22 @@ impl LiveRuns {
         }
     }
 
+    /// Forgets a run that is another process's once its last reader here goes.
+    fn leave(&self, run: RunId, live: &Arc<Live>) {
+        self.with(|runs| {
+            // The map's and the leaving reader's own.
+            let last = Arc::strong_count(live) <= 2;
+            if last && !live.is_ours() && runs.get(&run).is_some_and(|known| Arc::ptr_eq(known, live)) {
+                runs.remove(&run);
+            }
+        });
+    }
+
+    /// Whether a caller waits here for a run that has not ended.
+    pub(crate) fn has_callers(&self) -> bool {
+        self.with(|runs| runs.values().any(|live| live.has_caller()))
+    }
+
     /// Forgets a run that nobody executes here.
     pub(crate) fn forget(&self, run: RunId) {
         self.with(|runs| runs.remove(&run));
@@ -181,12 +209,21 @@ impl LiveRuns {
 
     /// Sessions in which somebody here waits for a run.
     pub(crate) fn sessions(&self) -> HashSet<SessionKey> {
-        self.with(|runs| runs.values().filter_map(|live| live.key.get().cloned()).collect())
+        self.with(|runs| {
+            runs.values().filter_map(|live| live.accepted.get()).map(|(key, _)| key.clone()).collect()
+        })
     }
 
     pub(crate) fn all(&self) -> Vec<(RunId, Arc<Live>)> {
         self.with(|runs| runs.iter().map(|(run, live)| (*run, Arc::clone(live))).collect())
     }
+}
+
+/// What a reader finds.
+pub(crate) enum Read {
+    Event(Arc<RunEvent>),
+    NotYet,
+    End,
 }
 
 /// Reads one run's events.
@@ -202,11 +239,15 @@ impl Reader {
         Self { live, changed, next: 0 }
     }
 
-    /// The next event that is there already.
-    pub(crate) fn take(&mut self) -> Option<Arc<RunEvent>> {
-        let event = self.live.with(|progress| progress.events.get(self.next).cloned())?;
-        self.next += 1;
-        Some(event)
+    /// What there is to read now.
+    pub(crate) fn read(&mut self) -> Read {
+        let next = self.live.with(|progress| match progress.events.get(self.next) {
+            Some(event) => Read::Event(Arc::clone(event)),
+            None if progress.end.is_some() => Read::End,
+            None => Read::NotYet,
+        });
+        self.next += usize::from(matches!(next, Read::Event(_)));
+        next
     }
 
     pub(crate) fn end(&self) -> Option<RunEnd> {
@@ -220,6 +261,11 @@ impl Reader {
 
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
+    }
+
+    /// The last thing a reader does.
+    pub(crate) fn leave(&self, runs: &LiveRuns, run: RunId) {
+        runs.leave(run, &self.live);
     }
 }
 
@@ -242,8 +288,11 @@ mod tests {
         live.publish(run, delta("a"));
         let mut late = Reader::new(runs.open(run));
         runs.end(run, Err(ErrorBody::new(ErrorCode::Aborted, "no")));
-        let read: Vec<_> =
-            std::iter::from_fn(|| late.take()).map(|event| (event.attempt, event.seq)).collect();
+        let mut next = || match late.read() {
+            Read::Event(event) => Some((event.attempt, event.seq)),
+            Read::NotYet | Read::End => None,
+        };
+        let read: Vec<_> = std::iter::from_fn(&mut next).collect();
         assert_eq!(read, [(2, 1), (2, 2), (2, 3)]);
         assert!(runs.get(run).is_none());
     }

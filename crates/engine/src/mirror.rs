@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_runtime::fault;
 use tidegate_storage::{MirrorPosition, MirrorTask};
-use tokio::sync::Notify;
+use tokio::sync::{MutexGuard, Notify};
 
 use crate::error::EngineError;
 use crate::start::{Core, Engine, Notice};
@@ -39,6 +39,11 @@ pub(crate) struct Mirroring {
 impl Mirroring {
     pub(crate) fn notify(&self) {
         self.grown.notify_one();
+    }
+
+    /// Nothing is written while this is held.
+    pub(crate) async fn pause(&self) -> MutexGuard<'_, u64> {
+        self.served.lock().await
     }
 
     pub(crate) async fn notified(&self) {

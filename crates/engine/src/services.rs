@@ -14,21 +14,25 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Between two sweeps; the next piece follows at once while there is more.
 const SWEEP: Duration = Duration::from_mins(1);
 const SWEEP_ROWS: u32 = 500;
+/// A part that failed and that nobody came to hear about.
+const UNTOLD: Duration = Duration::from_hours(90 * 24);
 /// Audit rows wait this long for company before they are sealed.
 const SEAL: Duration = Duration::from_millis(500);
 const SEAL_ROWS: u32 = 1000;
 /// Log entries wait this long for company before they are written to transcripts.
 const MIRROR: Duration = Duration::from_millis(200);
+/// After a store that did not answer.
+const MIRROR_AGAIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
     let mut services = vec![
         spawn("heartbeat", heartbeat(Arc::clone(core))),
         spawn("scheduler", schedule::run(Arc::clone(core))),
-        spawn("suspects", schedule::one_by_one(Arc::clone(core))),
         spawn("sealer", seal(Arc::clone(core))),
         spawn("mirror", mirror(Arc::clone(core))),
     ];
     if core.stays {
+        services.push(spawn("suspects", schedule::one_by_one(Arc::clone(core))));
         services.push(spawn("sweeper", sweep(Arc::clone(core))));
         services.push(spawn("deliver", deliver::run(Arc::clone(core))));
     }
@@ -45,10 +49,11 @@ async fn heartbeat(core: Arc<Core>) {
             return;
         }
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
-            Ok(()) => {}
+            Ok(()) => core.note_store(true),
             Err(StoreError::StaleFence) => return core.superseded(),
             Err(error) => {
                 core.watch(&error);
+                core.note_store(false);
                 tracing::warn!(%error, "no heartbeat");
             }
         }
@@ -79,6 +84,9 @@ async fn mirror(core: Arc<Core>) {
         }
         if let Err(error) = core.flush_transcripts().await {
             tracing::warn!(%error, "transcripts lag");
+            if !core.goes_on(MIRROR_AGAIN).await {
+                return;
+            }
             core.mirroring.notify();
         }
     }
@@ -90,7 +98,7 @@ async fn sweep(core: Arc<Core>) {
         if !core.goes_on(pause).await {
             return;
         }
-        core.ballast.lay();
+        core.lay_ballast().await;
         pause = match core.store.sweep(&core.tenant, core.to_sweep()).await {
             Ok(swept) => {
                 if !swept.expired.is_empty() {
@@ -141,6 +149,7 @@ impl Core {
         Sweep {
             now,
             settled_before: before(self.retention.settled),
+            untold_before: before(UNTOLD),
             pending_before: before(self.retention.outbox),
             ephemeral_before: before(self.retention.ephemeral),
             limit: SWEEP_ROWS,

@@ -1,14 +1,14 @@
 //! Starting: a new incarnation, everything the last one left behind settled, then the services that keep going.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_models::{BuiltIn, Providers};
 use tidegate_protocol::{Connector, RunState, TenantId};
 use tidegate_runtime::{Clock, Shutdown, Task, fault};
-use tidegate_storage::{Library, Owner, POISON_CRASHES, Recovered, Store, StoreError};
+use tidegate_storage::{Library, Owner, POISON_CRASHES, Recovered, RunFilter, Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +78,9 @@ impl Options {
     }
 }
 
+/// Waiting runs that are looked at for crashes at a start.
+const SUSPECTS: u32 = 1000;
+
 /// Runs under way at once, unless configured otherwise.
 pub const MAIN_LANE: usize = 64;
 
@@ -105,7 +108,7 @@ pub(crate) struct Core {
     pub(crate) scheduler: Scheduler,
     pub(crate) outlets: Outlets,
     pub(crate) mirroring: Mirroring,
-    pub(crate) ballast: Ballast,
+    pub(crate) ballast: Arc<Ballast>,
     /// Set first on the way out: nothing new is taken.
     pub(crate) closing: Shutdown,
     /// Set when runs and sends are over: the services end.
@@ -116,6 +119,8 @@ pub(crate) struct Core {
     pub(crate) unsealed: tokio::sync::Notify,
     /// Runs that were given back on the way out.
     pub(crate) given_back: AtomicUsize,
+    /// The last heartbeat found no store.
+    store_away: AtomicBool,
     services: Mutex<Vec<Task<()>>>,
     fatal: watch::Sender<Option<StoreError>>,
     recovered: Recovered,
@@ -151,10 +156,7 @@ impl Engine {
         let owner = store.enlist(instance, clock.now_ms()).await?;
         let recovered = store.recover(&owner, clock.now_ms()).await?;
         fault::pause("engine.start.recovered").await;
-        let ballast = Ballast::new(lock.home().ballast());
-        if options.stays {
-            ballast.lay();
-        }
+        let ballast = Arc::new(Ballast::new(lock.home().ballast()));
         let now = clock.now_ms();
         let connectors =
             options.connectors.into_iter().map(|connector| Arc::new(Supervised::new(connector, now)));
@@ -180,12 +182,16 @@ impl Engine {
             work: TaskTracker::new(),
             unsealed: tokio::sync::Notify::new(),
             given_back: AtomicUsize::new(0),
+            store_away: AtomicBool::new(false),
             services: Mutex::default(),
             fatal: watch::Sender::new(None),
             recovered,
             notices: Mutex::default(),
         });
-        core.find_suspects().await?;
+        if core.stays {
+            core.lay_ballast().await;
+            core.find_suspects().await?;
+        }
         core.flush_transcripts().await?;
         let services = services::start(&core);
         core.services.lock().unwrap_or_else(PoisonError::into_inner).extend(services);
@@ -232,8 +238,12 @@ impl Engine {
         if self.core.closing.is_requested() {
             problems.push("shutting down".to_owned());
         }
-        if let Some(error) = self.core.fatal.borrow().as_ref() {
-            problems.push(error.to_string());
+        // Anybody may ask, so no names of files and hosts.
+        if self.core.fatal.borrow().is_some() {
+            problems.push("the store failed".to_owned());
+        }
+        if self.core.store_away.load(Ordering::Relaxed) {
+            problems.push("the database does not answer".to_owned());
         }
         if self.core.ballast.is_spent() {
             problems.push("the disk is full".to_owned());
@@ -250,29 +260,54 @@ impl Engine {
 }
 
 impl Core {
-    /// Which of the runs that crashed have one try left.
+    /// Which of the waiting runs crashed so often that they have one try left.
     async fn find_suspects(&self) -> Result<(), EngineError> {
-        for settled in self.recovered.runs.iter().filter(|settled| settled.state == RunState::Queued) {
-            if self.row(settled.run).await?.attempt + 1 >= POISON_CRASHES {
-                self.scheduler.suspect(settled.key.clone());
+        let queued = RunFilter { state: Some(RunState::Queued), limit: SUSPECTS, ..RunFilter::default() };
+        for row in self.store.runs(&self.tenant, queued).await? {
+            if row.attempt + 1 >= POISON_CRASHES {
+                self.scheduler.suspect(row.key);
             }
         }
         Ok(())
     }
 
+    pub(crate) fn note_store(&self, answers: bool) {
+        self.store_away.store(!answers, Ordering::Relaxed);
+    }
+
+    /// Off the asynchronous threads: it writes and syncs some megabytes.
+    pub(crate) async fn lay_ballast(&self) {
+        let ballast = Arc::clone(&self.ballast);
+        let _ = tidegate_runtime::spawn_blocking("ballast", move || ballast.lay()).join().await;
+    }
+
     pub(crate) fn notice(&self, notice: Notice) {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
-        // A process that stays must not collect the same complaint for ever.
-        if !notices.contains(&notice) {
-            notices.push(notice);
+        if self.stays {
+            // Nobody takes them here; the log is where the owner of a process that stays looks.
+            return match notice {
+                Notice::TranscriptRebuilt { file, kept } => {
+                    tracing::warn!(file = %file.display(), kept = %kept.display(), "a damaged transcript was made anew");
+                }
+                Notice::TranscriptLags { file, cause } => {
+                    tracing::warn!(file = %file.display(), cause, "a transcript could not be written");
+                }
+            };
         }
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 
     /// Looks at what the store answered: some errors end the engine.
     pub(crate) fn watch(&self, error: &StoreError) {
-        if error.is_fatal() && self.fatal.borrow().is_none() {
+        if error.is_fatal() {
+            self.fail(error.clone());
+        }
+    }
+
+    /// Nothing more can be done here.
+    pub(crate) fn fail(&self, error: StoreError) {
+        if self.fatal.borrow().is_none() {
             tracing::error!(%error, "the engine cannot go on");
-            self.fatal.send_replace(Some(error.clone()));
+            self.fatal.send_replace(Some(error));
             self.closing.request();
         }
     }

@@ -16,7 +16,7 @@ use tidegate_storage::{
 
 use crate::error::EngineError;
 use crate::execute::Work;
-use crate::live::{Answer, Cancel, Partial, Reader, RunEnd};
+use crate::live::{Answer, Cancel, Partial, Read, Reader, RunEnd};
 use crate::start::{Core, Engine};
 
 /// How often the store is asked about a run that another process may be running.
@@ -74,7 +74,7 @@ impl Engine {
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
-        live.accepted_in(&request.key);
+        live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);
         let accept = Accept {
             principal: request.principal.clone(),
             key: request.key.clone(),
@@ -118,7 +118,8 @@ impl Engine {
             reply: request.reply,
             created_at: now,
         };
-        if let (Admission::Queued { .. }, Some(patience)) = (&accepted.admission, request.patience) {
+        // Behind another run of its session: full lanes alone are no reason to give up.
+        if let (Admission::Queued { ahead: 1.. }, Some(patience)) = (&accepted.admission, request.patience) {
             core.lose_patience(run, patience);
         }
         core.admitted(work, accepted.admission, permit);
@@ -179,12 +180,13 @@ impl Engine {
 
     /// Ends a run: nobody can write for it any more, and its place in the session is free.
     pub async fn abort(&self, principal: &Principal, run: RunId) -> Result<AbortOutcome, EngineError> {
-        let core = &self.core;
-        let outcome = core.store.abort(principal, run, core.clock.now_ms()).await?;
-        if outcome == AbortOutcome::Aborted {
-            core.after_abort(run).await?;
-        }
-        Ok(outcome)
+        let (core, principal) = (Arc::clone(&self.core), principal.clone());
+        let abort = async move {
+            let outcome = core.store.abort(&principal, run, core.clock.now_ms()).await?;
+            core.after_abort(run, &outcome, None).await?;
+            Ok(outcome)
+        };
+        self.core.unbroken("abort", abort).await?
     }
 }
 
@@ -259,57 +261,64 @@ impl Core {
                 () = tokio::time::sleep(patience) => {}
                 () = core.stopped.requested() => return,
             }
+            let waited = patience.as_millis();
+            let message = format!("another run of this session has not ended after {waited} ms");
+            let mut error = ErrorBody::new(ErrorCode::SessionBusy, message);
+            error.details =
+                Some(serde_json::json!({ "waitedMs": u64::try_from(waited).unwrap_or(u64::MAX) }));
             let waits = core.live.get(run).is_some_and(|live| !live.is_started());
-            if waits && matches!(core.abort_queued(run).await, Ok(AbortOutcome::Aborted)) {
-                let waited = patience.as_millis();
-                let message = format!("another run of this session has not ended after {waited} ms");
-                let mut error = ErrorBody::new(ErrorCode::SessionBusy, message);
-                error.details =
-                    Some(serde_json::json!({ "waitedMs": u64::try_from(waited).unwrap_or(u64::MAX) }));
-                core.live.end(run, Err(error));
+            if waits && let Err(error) = core.abort_queued(run, error).await {
+                tracing::warn!(%error, %run, "a run that waited too long could not be ended");
             }
         };
         tidegate_runtime::spawn("patience", waiting);
     }
 
-    /// Ends a run that waits for its turn; one that has begun is left alone.
-    async fn abort_queued(&self, run: RunId) -> Result<AbortOutcome, EngineError> {
-        let row = self.row(run).await?;
-        if row.state != RunState::Queued {
-            return Ok(AbortOutcome::AlreadyEnded(row.state));
-        }
-        let principal = Principal::of_run(self.tenant.clone(), row.actor);
-        Ok(self.store.abort(&principal, run, self.clock.now_ms()).await?)
+    /// Ends a run that waits for its turn, and tells whoever watches it `error`; one that has begun is left alone.
+    pub(crate) async fn abort_queued(
+        self: &Arc<Self>,
+        run: RunId,
+        error: ErrorBody,
+    ) -> Result<AbortOutcome, EngineError> {
+        let core = Arc::clone(self);
+        let abort = async move {
+            let principal = Principal::of_run(core.tenant.clone(), core.row(run).await?.actor);
+            let outcome = core.store.abort_queued(&principal, run, core.clock.now_ms()).await?;
+            core.after_abort(run, &outcome, Some(error)).await?;
+            Ok(outcome)
+        };
+        self.unbroken("abort", abort).await?
     }
 
-    /// Asks a run to end with this error: one under way here writes it itself, any other is ended in the store.
-    async fn cancel(&self, run: RunId, error: ErrorBody) -> Result<(), EngineError> {
-        if let Some(live) = self.live.get(run)
-            && live.is_started()
+    /// Asks a run to end with this error: one under way here writes it itself, one that waits is ended in the store.
+    async fn cancel(self: &Arc<Self>, run: RunId, error: ErrorBody) -> Result<(), EngineError> {
+        if self.abort_queued(run, error.clone()).await? == AbortOutcome::Begun
+            && let Some(live) = self.live.get(run)
         {
             live.cancel(Cancel::Abort(error));
-            return Ok(());
-        }
-        let row = self.row(run).await?;
-        let principal = Principal::of_run(self.tenant.clone(), row.actor);
-        if self.store.abort(&principal, run, self.clock.now_ms()).await? == AbortOutcome::Aborted {
-            self.live.end(run, Err(error));
-            self.scheduler.push(row.key);
         }
         Ok(())
     }
 
-    /// The store says that the run has ended: whoever runs it here stops, whoever watches is told.
-    async fn after_abort(&self, run: RunId) -> Result<(), EngineError> {
+    /// The store ended the run: whoever runs it here stops, whoever watches is told `error`, or what the store says.
+    async fn after_abort(
+        &self,
+        run: RunId,
+        outcome: &AbortOutcome,
+        error: Option<ErrorBody>,
+    ) -> Result<(), EngineError> {
+        if *outcome != AbortOutcome::Aborted {
+            return Ok(());
+        }
         fault::pause("engine.abort.committed").await;
         self.unsealed.notify_one();
         if let Some(live) = self.live.get(run) {
             live.cancel(Cancel::Ended);
         }
         let row = self.row(run).await?;
-        if let Some(end) = self.ended(run).await? {
-            self.tell_end(&Work::of_row(&self.tenant, &row), row.attempt, end);
-        }
+        let stored = || ErrorBody::new(ErrorCode::Aborted, "ended by somebody");
+        let error = error.or_else(|| row.error.clone()).unwrap_or_else(stored);
+        self.tell_end(&Work::of_row(&self.tenant, &row), row.attempt, Err(error));
         self.scheduler.push(row.key);
         Ok(())
     }
@@ -322,15 +331,20 @@ pub struct Follower {
     reader: Reader,
 }
 
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.reader.leave(&self.core.live, self.run);
+    }
+}
+
 impl Follower {
     /// The next event; `None` after the terminal one.
     pub async fn next(&mut self) -> Option<Arc<RunEvent>> {
         loop {
-            if let Some(event) = self.reader.take() {
-                return Some(event);
-            }
-            if self.reader.end().is_some() {
-                return None;
+            match self.reader.read() {
+                Read::Event(event) => return Some(event),
+                Read::End => return None,
+                Read::NotYet => {}
             }
             // The run may be another process's, or the engine may be gone: then only the store can tell.
             if tokio::time::timeout(LOOK, self.reader.changed()).await.is_err() {

@@ -36,7 +36,7 @@ pub(crate) enum Redeemed {
     Good,
     /// Unknown, used or too old.
     Invalid,
-    /// Not even looked at.
+    /// Wrong, like several before it: whoever guesses has to wait.
     TooManyTries,
 }
 
@@ -56,12 +56,13 @@ impl Codes {
     pub(crate) fn redeem(&self, code: &str, now_ms: i64) -> Redeemed {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.forget_old(now_ms);
-        if state.wrong.len() >= WRONG_TRIES {
-            return Redeemed::TooManyTries;
-        }
         // Digests are compared, so the time says nothing about the code.
         let given = digest(code);
+        // A good code is always good: else anybody who can send wrong ones could lock its owner out.
         let Some(found) = state.waiting.iter().position(|(waiting, _)| *waiting == given) else {
+            if state.wrong.len() >= WRONG_TRIES {
+                return Redeemed::TooManyTries;
+            }
             state.wrong.push_back(now_ms);
             return Redeemed::Invalid;
         };
@@ -102,14 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn five_wrong_tries_in_a_minute_are_the_last() {
+    fn who_guesses_has_to_wait_after_five_tries_and_a_good_code_never_does() {
         let codes = Codes::default();
         let code = codes.make(0).unwrap();
         for wrong in 0..5 {
             assert_eq!(codes.redeem("guess", wrong), Redeemed::Invalid);
         }
-        assert_eq!(codes.redeem(&code, 10), Redeemed::TooManyTries);
-        assert_eq!(codes.redeem(&code, WINDOW_MS + 10), Redeemed::Good);
+        assert_eq!(codes.redeem("guess", 10), Redeemed::TooManyTries);
+        assert_eq!(codes.redeem(&code, 10), Redeemed::Good);
+        assert_eq!(codes.redeem("guess", WINDOW_MS + 10), Redeemed::Invalid);
     }
 
     #[test]

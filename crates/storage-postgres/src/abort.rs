@@ -11,10 +11,18 @@ use crate::rows::{column, to_json};
 use crate::settle::interrupt_tools;
 use crate::text::restore;
 
+/// Which runs may be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Only {
+    Any,
+    Queued,
+}
+
 pub(crate) async fn abort(
     transaction: &mut PgConnection,
     principal: &Principal,
     run: RunId,
+    only: Only,
     now: i64,
 ) -> TxResult<AbortOutcome> {
     let (tenant, id) = (principal.tenant().as_str(), run.to_string());
@@ -37,6 +45,9 @@ pub(crate) async fn abort(
     let Some(state) = state.as_deref().map(RunState::parse) else { return Ok(AbortOutcome::NotFound) };
     if !matches!(state, RunState::Queued | RunState::Running) {
         return Ok(AbortOutcome::AlreadyEnded(state));
+    }
+    if only == Only::Queued && state != RunState::Queued {
+        return Ok(AbortOutcome::Begun);
     }
     sqlx::query(
         "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL,

@@ -17,6 +17,9 @@ pub(crate) enum TxError {
     Sql(sqlx::Error),
     /// A statement, or the commit, was not answered in time.
     NoAnswer,
+    /// The answer to a commit that claims something was lost. Whether we hold it is unknown until a restart reads it
+    /// back: trying again would find it taken, by ourselves.
+    Undecided,
 }
 
 pub(crate) type TxResult<T> = Result<T, TxError>;
@@ -50,6 +53,7 @@ impl TxError {
             Self::Store(error) => error,
             Self::Sql(error) => store_error(&error, address),
             Self::NoAnswer => StoreError::Unavailable(format!("{address}: no answer in time")),
+            Self::Undecided => StoreError::Io(format!("{address}: the answer to a commit was lost")),
         }
     }
 }

@@ -22,9 +22,12 @@ impl Inbox for PostgresStore {
                 return Err(StoreError::NotFound(format!("session {}", message.key.label())));
             }
         }
-        self.write_as(&ingest.tenant, &ingest.owner, verb!("ingest"), |Open { transaction, .. }| {
-            Box::pin(put(transaction, &ingest))
-        })
+        self.write_as(
+            &ingest.tenant,
+            &ingest.owner,
+            verb!("ingest", claims: true),
+            |Open { transaction, .. }| Box::pin(put(transaction, &ingest)),
+        )
         .await
     }
 

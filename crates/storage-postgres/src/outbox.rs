@@ -38,7 +38,7 @@ impl Outbox for PostgresStore {
         ttl_ms: i64,
         now: i64,
     ) -> Result<NextSend> {
-        self.write_as(tenant, owner, verb!("claim_send"), |Open { transaction, .. }| {
+        self.write_as(tenant, owner, verb!("claim_send", claims: true), |Open { transaction, .. }| {
             Box::pin(claim_send(transaction, tenant, owner, lane, ttl_ms, now))
         })
         .await

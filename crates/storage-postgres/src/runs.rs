@@ -18,16 +18,19 @@ impl Runs for PostgresStore {
         self.write_as(
             &accept.key.scope.tenant,
             &accept.owner,
-            verb!("accept"),
+            verb!("accept", claims: true),
             |Open { transaction, .. }| Box::pin(accept::accept(transaction, &accept)),
         )
         .await
     }
 
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim> {
-        self.write_as(&key.scope.tenant, owner, verb!("claim"), |Open { transaction, .. }| {
-            Box::pin(claim::claim(transaction, key, owner, ttl_ms, now))
-        })
+        self.write_as(
+            &key.scope.tenant,
+            owner,
+            verb!("claim", claims: true),
+            |Open { transaction, .. }| Box::pin(claim::claim(transaction, key, owner, ttl_ms, now)),
+        )
         .await
     }
 
@@ -58,7 +61,14 @@ impl Runs for PostgresStore {
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
         self.write(principal.tenant(), verb!("abort"), |Open { transaction, .. }| {
-            Box::pin(abort::abort(transaction, principal, run, now))
+            Box::pin(abort::abort(transaction, principal, run, abort::Only::Any, now))
+        })
+        .await
+    }
+
+    async fn abort_queued(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
+        self.write(principal.tenant(), verb!("abort_queued"), |Open { transaction, .. }| {
+            Box::pin(abort::abort(transaction, principal, run, abort::Only::Queued, now))
         })
         .await
     }

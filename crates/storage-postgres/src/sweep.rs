@@ -33,7 +33,7 @@ const INBOX: &str = "DELETE FROM inbox WHERE tenant_id = $1 AND id = ANY(ARRAY(
 const OUTBOX: &str = "DELETE FROM outbox WHERE tenant_id = $1 AND ord = ANY(ARRAY(
     SELECT ord FROM outbox
     WHERE tenant_id = $1 AND state IN ('sent', 'dropped', 'dead', 'unknown') AND updated_at < $2
-      AND (state IN ('sent', 'dropped') OR told_at < $2)
+      AND (state IN ('sent', 'dropped') OR told_at < $2 OR updated_at < $4)
     ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
 
 const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_hash = ANY(ARRAY(
@@ -42,12 +42,18 @@ const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_
 
 async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -> TxResult<Swept> {
     let expired = expire(transaction, tenant, sweep).await?;
-    let [mut inbox, mut outbox, mut idempotency] = [0; 3];
-    for (sql, before, removed) in [
-        (INBOX, sweep.settled_before, &mut inbox),
-        (OUTBOX, sweep.settled_before, &mut outbox),
-        (IDEMPOTENCY, sweep.now, &mut idempotency),
-    ] {
+    let outbox = sqlx::query(OUTBOX)
+        .bind(tenant.as_str())
+        .bind(sweep.settled_before)
+        .bind(i64::from(sweep.limit))
+        .bind(sweep.untold_before)
+        .execute(&mut *transaction)
+        .await?
+        .rows_affected();
+    let [mut inbox, mut idempotency] = [0; 2];
+    for (sql, before, removed) in
+        [(INBOX, sweep.settled_before, &mut inbox), (IDEMPOTENCY, sweep.now, &mut idempotency)]
+    {
         *removed = sqlx::query(sql)
             .bind(tenant.as_str())
             .bind(before)

@@ -26,13 +26,19 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// A verb's fault points.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
+    /// Whether its commit may give this process something to hold.
+    pub(crate) claims: bool,
     pub(crate) before_commit: fault::Name,
     pub(crate) after_commit: fault::Name,
 }
 
 macro_rules! verb {
     ($name:literal) => {
+        $crate::transaction::verb!($name, claims: false)
+    };
+    ($name:literal, claims: $claims:literal) => {
         $crate::transaction::Verb {
+            claims: $claims,
             before_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".before_commit")),
             after_commit: ::tidegate_runtime::fault::Name::new(concat!("storage.", $name, ".after_commit")),
         }
@@ -180,9 +186,19 @@ impl PostgresStore {
         }
         let Ok(committed) = timeout(ANSWER_WITHIN, transaction.commit()).await else {
             connection.close_on_drop();
-            return Err(TxError::NoAnswer);
+            return Err(if verb.is_some_and(|verb| verb.claims) {
+                TxError::Undecided
+            } else {
+                TxError::NoAnswer
+            });
         };
-        committed?;
+        match committed {
+            // The server may have written it, and its answer got lost.
+            Err(error) if verb.is_some_and(|verb| verb.claims) && error.as_database_error().is_none() => {
+                return Err(TxError::Undecided);
+            }
+            other => other?,
+        }
         if let Some(verb) = verb {
             fault::pause(verb.after_commit).await;
         }

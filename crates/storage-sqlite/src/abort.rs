@@ -8,10 +8,18 @@ use tidegate_storage::{AbortOutcome, Principal, Result, StoreError};
 use crate::audit::{Audit, record};
 use crate::rows::{collect, column, execute, first, to_json};
 
+/// Which runs may be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Only {
+    Any,
+    Queued,
+}
+
 pub(crate) fn abort(
     connection: &Connection,
     principal: &Principal,
     run: RunId,
+    only: Only,
     now: i64,
 ) -> Result<AbortOutcome> {
     let (tenant, id) = (principal.tenant().as_str(), run.to_string());
@@ -24,6 +32,9 @@ pub(crate) fn abort(
     let Some((state, key)) = found else { return Ok(AbortOutcome::NotFound) };
     if !matches!(state, RunState::Queued | RunState::Running) {
         return Ok(AbortOutcome::AlreadyEnded(state));
+    }
+    if only == Only::Queued && state != RunState::Queued {
+        return Ok(AbortOutcome::Begun);
     }
     execute(
         connection,

@@ -48,7 +48,18 @@ impl Runs for SqliteStore {
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
         let principal = principal.clone();
-        self.write(verb!("abort"), move |connection| abort::abort(connection, &principal, run, now)).await
+        self.write(verb!("abort"), move |connection| {
+            abort::abort(connection, &principal, run, abort::Only::Any, now)
+        })
+        .await
+    }
+
+    async fn abort_queued(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {
+        let principal = principal.clone();
+        self.write(verb!("abort_queued"), move |connection| {
+            abort::abort(connection, &principal, run, abort::Only::Queued, now)
+        })
+        .await
     }
 
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>> {

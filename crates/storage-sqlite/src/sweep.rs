@@ -36,9 +36,9 @@ fn run(connection: &Connection, tenant: &TenantId, sweep: &Sweep) -> Result<Swep
         "DELETE FROM outbox WHERE ord IN (
            SELECT ord FROM outbox
            WHERE tenant_id = ?1 AND state IN ('sent', 'dropped', 'dead', 'unknown') AND updated_at < ?2
-             AND (state IN ('sent', 'dropped') OR told_at < ?2)
+             AND (state IN ('sent', 'dropped') OR told_at < ?2 OR updated_at < ?4)
            ORDER BY updated_at LIMIT ?3)",
-        params![tenant.as_str(), sweep.settled_before, sweep.limit],
+        params![tenant.as_str(), sweep.settled_before, sweep.limit, sweep.untold_before],
     )?;
     let idempotency = remove_rows(
         connection,

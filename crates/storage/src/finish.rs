@@ -46,6 +46,9 @@ pub trait Runs: Send + Sync {
     /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end.
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
 
+    /// The same for a run that has not begun; one that has is left alone (`Begun`).
+    async fn abort_queued(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
+
     /// Removes a session key with all its logs and runs; the audit row stays. Refused while a run has not ended.
     /// Returns the names of the logs removed (alias, else id), for their transcript files.
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>>;
@@ -94,6 +97,8 @@ pub struct Finished {
 pub enum AbortOutcome {
     Aborted,
     AlreadyEnded(RunState),
+    /// It is under way, and only a waiting one was to be ended.
+    Begun,
     NotFound,
 }
 

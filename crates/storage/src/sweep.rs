@@ -17,6 +17,8 @@ pub struct Sweep {
     pub now: i64,
     /// Inbox rows of ended runs, and outbox rows that are `sent` or `dropped`, or that failed and were told.
     pub settled_before: i64,
+    /// Parts that failed and that nobody was ever told about.
+    pub untold_before: i64,
     /// A pending part created before this waited too long: it ends as `dead`, and the rest of its reply with it.
     pub pending_before: i64,
     /// Ephemeral sessions nobody used since, with their logs and runs; one with a run that has not ended stays.

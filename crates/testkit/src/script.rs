@@ -314,6 +314,7 @@ impl Script {
                 let sweep = Sweep {
                     now,
                     settled_before: now,
+                    untold_before: i64::MIN,
                     pending_before: now,
                     ephemeral_before: now,
                     limit: 100,

@@ -107,7 +107,8 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
 /// Whether a run whose process died had not begun: then asking again repeats nothing.
 async fn never_began(library: &dyn Library, tenant: &TenantId, run: RunId) -> bool {
     let row = library.run(tenant, &RunLookup::Id(run)).await;
-    matches!(row, Ok(Some(row)) if row.state == RunState::Interrupted && row.started_at.is_none())
+    let ended = |state: &RunState| matches!(state, RunState::Interrupted | RunState::Aborted);
+    matches!(row, Ok(Some(row)) if ended(&row.state) && row.started_at.is_none())
 }
 
 /// The same for every try of this question: a holder that died after it accepted must not be asked twice.

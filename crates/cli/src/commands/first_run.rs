@@ -28,12 +28,22 @@ const CONFIG: &str = r"// Tidegate's configuration. JSON5: comments and trailing
 pub(super) fn prepare(home: &Home) -> Result<bool, Failure> {
     let unusable = |cause| EngineError::HomeUnusable { path: home.root().to_owned(), cause };
     DirBuilder::new().recursive(true).mode(0o700).create(home.root()).map_err(unusable)?;
-    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(home.config_file());
-    match created {
-        Ok(mut file) => {
-            file.write_all(CONFIG.as_bytes()).and_then(|()| file.sync_all()).map_err(unusable)?;
-            Ok(true)
-        }
+    if home.config_file().exists() {
+        return Ok(false);
+    }
+    // Whole or not at all: an empty file would be a broken configuration.
+    let partial = home.root().join(format!(".config.json5.{}", std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+        file.write_all(CONFIG.as_bytes())?;
+        file.sync_all()?;
+        std::fs::hard_link(&partial, home.config_file())
+    };
+    let written = write();
+    let _ = std::fs::remove_file(&partial);
+    match written {
+        Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(unusable(error).into()),
     }

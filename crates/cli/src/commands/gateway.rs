@@ -175,7 +175,11 @@ impl Host {
             }
             print_line(&app.fill(texts::GATEWAY_STOP_HINT, &[("seconds", &self.drain.as_secs())]))?;
         }
-        self.boot_report(app).await
+        if let Err(failure) = self.boot_report(app).await {
+            // It is told at the next start; that is no reason not to serve.
+            complain(&format!("[{}] {failure}", failure.code));
+        }
+        Ok(())
     }
 
     /// What was left behind, and what could not be delivered while nobody was here to tell.

@@ -14,7 +14,7 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{print, print_json, print_line, printable, table};
-use crate::reach::{Decision, Reach};
+use crate::reach::{Decision, reach};
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
@@ -101,8 +101,7 @@ fn decide(app: &App, command: &'static Command, parsed: &Parsed, decision: Decis
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let decided = block_on(async {
-        let reach = Reach::find(app, &home, &loaded, "outbox").await?;
-        reach.decide(id, decision).await
+        reach(app, &home, &loaded, "outbox", async |reach| reach.decide(id, decision).await).await
     })?;
     match decided {
         Decided::Done { parts } => {

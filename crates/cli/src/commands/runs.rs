@@ -14,7 +14,7 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{print, print_json, print_line, printable, table};
-use crate::reach::Reach;
+use crate::reach::reach;
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
@@ -205,17 +205,17 @@ pub(super) fn abort(app: &App, _command: &'static Command, parsed: &Parsed) -> O
     let loaded = app.config(&home)?;
     if !run.state.is_terminal() {
         block_on(async {
-            let reach = Reach::find(app, &home, &loaded, "runs abort").await?;
-            reach.abort(run.id).await
+            reach(app, &home, &loaded, "runs abort", async |reach| reach.abort(run.id).await).await
         })?;
     }
     // Whoever was first decides how it ended.
     let after = read(app, parsed)?.run;
+    let aborted = !run.state.is_terminal() && after.state == RunState::Aborted;
     if parsed.has("json") {
-        print_json(&json!({ "id": run.id, "state": after.state, "aborted": !run.state.is_terminal() }))?;
-    } else if run.state.is_terminal() {
+        print_json(&json!({ "id": run.id, "state": after.state, "aborted": aborted }))?;
+    } else if !aborted {
         let values: [(&str, &dyn std::fmt::Display); 2] =
-            [("id", &name(&run)), ("state", &run.state.as_str())];
+            [("id", &name(&run)), ("state", &after.state.as_str())];
         print_line(&app.fill(texts::RUN_ENDED_BEFORE, &values))?;
     } else {
         print_line(&app.fill(texts::RUN_ABORTED, &[("id", &name(&run))]))?;

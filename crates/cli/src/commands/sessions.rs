@@ -17,7 +17,7 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable, table};
-use crate::reach::Reach;
+use crate::reach::{Reach, reach};
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
@@ -130,8 +130,8 @@ pub(super) fn delete(app: &App, _command: &'static Command, parsed: &Parsed) -> 
         return Ok(ExitCode::from(1));
     }
     let names = block_on(async {
-        let reach = Reach::find(app, &home, &loaded, "sessions delete").await?;
-        reach.delete_session(&row.key).await
+        let delete = async |reach: Reach| reach.delete_session(&row.key).await;
+        reach(app, &home, &loaded, "sessions delete", delete).await
     })?;
     if parsed.has("json") {
         print_json(&json!({ "deleted": row.key.label(), "sessionIds": names }))?;

@@ -12,7 +12,7 @@ pub(crate) async fn abort(State(gate): State<Gate>, Path(id): Path<String>) -> A
     let run: RunId = id.parse().map_err(|_| missing())?;
     match gate.engine().abort(&gate.principal(), run).await? {
         // Whoever asks for the end of a run that ended has what they want.
-        AbortOutcome::Aborted | AbortOutcome::AlreadyEnded(_) => Ok(no_content()),
+        AbortOutcome::Aborted | AbortOutcome::AlreadyEnded(_) | AbortOutcome::Begun => Ok(no_content()),
         AbortOutcome::NotFound => Err(missing()),
     }
 }

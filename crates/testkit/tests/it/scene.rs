@@ -32,7 +32,14 @@ pub(crate) async fn restart(store: &ScratchStore, make: &Requests, owner: Owner)
 
 /// Forgets whatever may be forgotten at that time.
 pub(crate) fn everything(now: i64) -> Sweep {
-    Sweep { now, settled_before: now, pending_before: now, ephemeral_before: now, limit: 1_000 }
+    Sweep {
+        now,
+        settled_before: now,
+        untold_before: i64::MIN,
+        pending_before: now,
+        ephemeral_before: now,
+        limit: 1_000,
+    }
 }
 
 /// Takes the next part that may go out, whatever its lane.

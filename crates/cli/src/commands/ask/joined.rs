@@ -89,8 +89,9 @@ async fn follow(
                     usage: answer.usage,
                 });
             }
+            // It was accepted and will not be run there; what became of it decides whether it is asked again.
             Some(AskEvent::Error { error }) if error.code == ErrorCode::Closing => {
-                return Err(Joined::Closing);
+                return Err(Joined::Lost(stream.run()));
             }
             Some(AskEvent::Error { error }) => return Err(Joined::Failed(Failure::of_body(&error))),
             Some(_) => {}

@@ -12,6 +12,7 @@ on_both_backends! {
     a_run_that_waits_is_ended_and_the_one_under_way_goes_on,
     a_run_that_ended_keeps_its_end,
     a_run_that_does_not_exist_is_not_found,
+    only_a_waiting_run_is_ended_where_only_that_is_wanted,
     the_next_run_can_start_after_an_abort,
     an_abort_keeps_what_the_run_wrote,
 }
@@ -34,6 +35,20 @@ async fn a_run_under_way_is_ended(store: &ScratchStore) {
         (row.action.as_str(), row.actor.as_str(), row.resource_type.as_str(), row.created_at),
         ("agent.run.aborted", make.principal().actor(), "run", now)
     );
+}
+
+async fn only_a_waiting_run_is_ended_where_only_that_is_wanted(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let key = make.key("work");
+    let under_way = start(store, owner, make.accept(&key)).await.run;
+    let waiting = queue(store, make.accept(&key)).await;
+    let abort = async |run| store.abort_queued(&make.principal(), run, make.now()).await.unwrap();
+    assert_eq!(abort(under_way).await, AbortOutcome::Begun);
+    assert_eq!(state(store, &make, under_way).await, RunState::Running);
+    assert_eq!(abort(waiting).await, AbortOutcome::Aborted);
+    assert_eq!(abort(waiting).await, AbortOutcome::AlreadyEnded(RunState::Aborted));
+    assert_eq!(abort(make.id::<RunId>()).await, AbortOutcome::NotFound);
 }
 
 async fn a_run_that_waits_is_ended_and_the_one_under_way_goes_on(store: &ScratchStore) {

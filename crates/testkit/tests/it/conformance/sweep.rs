@@ -31,7 +31,14 @@ on_both_backends! {
 const NEVER: i64 = 0;
 
 fn nothing(now: i64) -> Sweep {
-    Sweep { now, settled_before: NEVER, pending_before: NEVER, ephemeral_before: NEVER, limit: 1_000 }
+    Sweep {
+        now,
+        settled_before: NEVER,
+        untold_before: NEVER,
+        pending_before: NEVER,
+        ephemeral_before: NEVER,
+        limit: 1_000,
+    }
 }
 
 async fn sweep(store: &ScratchStore, make: &Requests, sweep: Sweep) -> Swept {
