@@ -19,12 +19,6 @@ use crate::{Outcome, texts};
 /// How long a live gateway may take to tell.
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a live gateway tells.
-#[derive(serde::Deserialize)]
-struct Live {
-    channels: Vec<ChannelStatus>,
-}
-
 /// One account, as it is configured.
 struct Configured {
     channel: &'static str,
@@ -113,8 +107,8 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
     let loaded = app.config(&home)?;
     let live = block_on(async {
         let client = Client::control(home.control_socket());
-        match client.get::<Live>("/api/v1/channels", ANSWER).await {
-            Ok(live) => Ok(Some(live.channels)),
+        match client.get::<Vec<ChannelStatus>>("/api/v1/channels", ANSWER).await {
+            Ok(live) => Ok(Some(live)),
             Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
