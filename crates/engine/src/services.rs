@@ -43,6 +43,10 @@ async fn heartbeat(core: Arc<Core>) {
         if !core.goes_on(HEARTBEAT).await {
             return;
         }
+        // Whoever made room is not kept waiting until the next sweep.
+        if core.stays && core.ballast.is_spent() {
+            core.ballast.lay();
+        }
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
             Ok(()) => {}
             Err(StoreError::StaleFence) => return core.superseded(),
