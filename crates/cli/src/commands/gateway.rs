@@ -374,7 +374,18 @@ pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
-        let body = error.body();
-        Self::new(body.code, Message::plain(body.message))
+        let code = error.body().code;
+        let message = match &error {
+            ServeError::PortInUse { address } => texts::E_PORT_IN_USE.with(&[("address", address)]),
+            ServeError::Port { address, cause } => {
+                texts::E_PORT.with(&[("address", address), ("cause", cause)])
+            }
+            ServeError::Socket { path, cause } | ServeError::Token { path, cause } => {
+                texts::E_HOME_UNUSABLE.with(&[("path", &path.display()), ("cause", cause)])
+            }
+            ServeError::TokenDamaged { path } => texts::E_TOKEN.with(&[("path", &path.display())]),
+            ServeError::NoPort | ServeError::Randomness(_) => Message::plain(error.to_string()),
+        };
+        Self::new(code, message)
     }
 }
