@@ -30,7 +30,8 @@ fn verdict(home: &Home) -> serde_json::Value {
 fn tamper(home: &Home, sql: &str) {
     let connection = rusqlite::Connection::open(home.database()).expect("the database opens");
     let triggers: Vec<String> = {
-        let mut list = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").expect("a list");
+        let mut list =
+            connection.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").expect("a list");
         let names = list.query_map([], |row| row.get(0)).expect("names");
         names.collect::<Result<_, _>>().expect("names")
     };

@@ -59,9 +59,7 @@ fn a_hundred_commands(backend: Backend) {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 let (home, count) = (&home, &count);
-                scope.spawn(move || {
-                    (0..ROUNDS).map(|at| round(home, worker, at, count)).collect::<Vec<_>>()
-                })
+                scope.spawn(move || (0..ROUNDS).map(|at| round(home, worker, at, count)).collect::<Vec<_>>())
             })
             .collect();
         web.join().expect("every request is answered");

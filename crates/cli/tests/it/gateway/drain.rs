@@ -85,9 +85,15 @@ fn fifty_runs_that_can_end_in_time_do() {
     fifty(&home);
     started(&live, RUNS);
     live.end();
-    let first: BTreeSet<String> =
-        account(&home, "default").rows().iter().map(|row| row["input"].as_str().unwrap().to_owned()).collect();
-    assert!((0..RUNS).all(|at| first.contains(&format!("first {at}"))), "what was under way ended: {first:?}");
+    let first: BTreeSet<String> = account(&home, "default")
+        .rows()
+        .iter()
+        .map(|row| row["input"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        (0..RUNS).all(|at| first.contains(&format!("first {at}"))),
+        "what was under way ended: {first:?}"
+    );
     let again = Live::start(&home);
     answered_once(&home);
     again.end();
@@ -102,7 +108,9 @@ fn a_second_signal_ends_at_once_and_loses_nothing() {
         fifty(&home);
         started(&live, RUNS);
         live.signal(Signal::TERM);
-        eventually("it drains", || (live.try_http("GET", "/readyz", &Value::Null)?.status == 503).then_some(()));
+        eventually("it drains", || {
+            (live.try_http("GET", "/readyz", &Value::Null)?.status == 503).then_some(())
+        });
         let begin = Instant::now();
         live.signal(second);
         let done = live.wait();
@@ -137,9 +145,8 @@ fn gateway_stop_returns_when_the_gateway_has_ended() {
 fn a_gateway_that_drains_says_so_and_takes_nothing_new() {
     let home = with_config(Backend::Sqlite, "gateway: { drainSeconds: 20 }").unwrap();
     let live = slow(&home, 800);
-    let (default, ready) = (account(&home, "default"), |live: &Live| {
-        http::request(&live.address, "GET", "/readyz", &[], "")
-    });
+    let (default, ready) =
+        (account(&home, "default"), |live: &Live| http::request(&live.address, "GET", "/readyz", &[], ""));
     default.say("p", "under way");
     started(&live, 1);
     assert_eq!(ready(&live).unwrap().status, 200);

@@ -87,9 +87,18 @@ fn a_home_with_a_gateway_answers_every_command() {
     let live = Live::start(&home);
     nothing_there(&home);
     says(&home, &["channels", "list"], "channels.local.enabled", &json!({ "channels": [] }));
-    says(&home, &["channels", "status"], "channels.local.enabled", &json!({ "running": true, "channels": [] }));
+    says(
+        &home,
+        &["channels", "status"],
+        "channels.local.enabled",
+        &json!({ "running": true, "channels": [] }),
+    );
     let address = format!("http://{}", live.address);
-    is(&home, &["gateway", "status"], &json!({ "running": true, "ready": true, "address": address, "pid": live.pid() }));
+    is(
+        &home,
+        &["gateway", "status"],
+        &json!({ "running": true, "ready": true, "address": address, "pid": live.pid() }),
+    );
     is(&home, &["status"], &json!({}));
     wrong_names(&home);
     live.end();
@@ -104,13 +113,18 @@ fn channels_are_listed_with_their_files_and_shown_at_work() {
         rows.map(|row| row["account"].as_str().expect("a name").to_owned()).collect()
     };
     assert_eq!(accounts(&listed), ["default", "second"], "{listed}");
-    assert!(listed["channels"][0]["details"]["inbox"].as_str().is_some_and(|path| path.ends_with("inbox.jsonl")));
+    assert!(
+        listed["channels"][0]["details"]["inbox"].as_str().is_some_and(|path| path.ends_with("inbox.jsonl"))
+    );
     let live = Live::start(&home);
     account(&home, "second").say("p", "hi");
     account(&home, "second").wait_for(1);
     let status = home.call(&["channels", "status", "--json"]).json();
     assert_eq!(accounts(&status), ["default", "second"], "{status}");
-    assert!(status["channels"].as_array().expect("a list").iter().all(|row| row["state"] == "running"), "{status}");
+    assert!(
+        status["channels"].as_array().expect("a list").iter().all(|row| row["state"] == "running"),
+        "{status}"
+    );
     assert!(status["channels"][1]["lastInboundAt"].is_number(), "{status}");
     let shown = home.call(&["channels", "status", "--channel", "local"]).ok().stdout;
     assert!(shown.contains("second") && shown.contains("running"), "{shown}");

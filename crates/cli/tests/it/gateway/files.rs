@@ -31,7 +31,7 @@ impl Account {
 
     /// Appends lines as a careful writer does: in one write.
     pub(crate) fn write(&self, lines: &[Value]) {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = text_of(lines);
         let mut file =
             OpenOptions::new().create(true).append(true).open(self.inbox()).expect("the inbox can be opened");
         file.write_all(text.as_bytes()).expect("the inbox can be written");
@@ -81,4 +81,9 @@ impl Account {
 
 pub(crate) fn line(peer: &str, text: &str) -> Value {
     json!({ "input": text, "sessionKey": peer })
+}
+
+/// The lines as they stand in a file.
+pub(crate) fn text_of(lines: &[Value]) -> String {
+    lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect()
 }

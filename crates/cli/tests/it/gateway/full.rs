@@ -75,7 +75,10 @@ fn a_gateway_that_is_killed_on_a_full_disk_loses_nothing() {
     let mut owed = Vec::new();
     for at in 0..4 {
         let text = format!("question {at}");
-        assert_eq!(live.post(&format!("s{at}"), &text, &format!("k{at}")).expect("an answer").status / 100, 2);
+        assert_eq!(
+            live.post(&format!("s{at}"), &text, &format!("k{at}")).expect("an answer").status / 100,
+            2
+        );
         owed.push(text);
     }
     disk.fill(0);

@@ -23,7 +23,8 @@ fn under_way(home: &Home, text: &str) {
     eventually(&format!("{text} is under way"), || {
         let list = home.call(&["runs", "list", "--json"]).run();
         let runs: Value = serde_json::from_str(&list.stdout).ok()?;
-        let found = runs["runs"].as_array()?.iter().any(|run| run["input"] == text && run["state"] == "running");
+        let found =
+            runs["runs"].as_array()?.iter().any(|run| run["input"] == text && run["state"] == "running");
         found.then_some(())
     });
 }
@@ -61,7 +62,9 @@ fn an_ask_whose_holder_is_killed_is_answered_or_told_and_never_asked_twice() {
         let home = Home::new();
         let holding = holder(&home, "holding", 2_000);
         let joined = home.call(&["ask", "--session", session, "joined"]).start();
-        eventually("the holder took it", || home.runs().iter().any(|run| run["input"] == "joined").then_some(()));
+        eventually("the holder took it", || {
+            home.runs().iter().any(|run| run["input"] == "joined").then_some(())
+        });
         if begun {
             under_way(&home, "joined");
         }
@@ -69,18 +72,16 @@ fn an_ask_whose_holder_is_killed_is_answered_or_told_and_never_asked_twice() {
         holding.wait();
         let done = joined.wait();
         let runs = home.runs();
-        let completed = runs.iter().filter(|run| run["input"] == "joined" && run["state"] == "completed").count();
-        match done.code {
-            Some(0) => {
-                assert_eq!(done.json()["success"], true);
-                assert_eq!(completed, 1, "{runs:?}");
-            }
-            _ => {
-                assert!(begun, "what had not begun is asked again: {done:?}");
-                let failed = done.failed(1, "INTERRUPTED");
-                assert!(!failed.message.is_empty());
-                assert_eq!(completed, 0, "{runs:?}");
-            }
+        let completed =
+            runs.iter().filter(|run| run["input"] == "joined" && run["state"] == "completed").count();
+        if done.code == Some(0) {
+            assert_eq!(done.json()["success"], true);
+            assert_eq!(completed, 1, "{runs:?}");
+        } else {
+            assert!(begun, "what had not begun is asked again: {done:?}");
+            let failed = done.failed(1, "INTERRUPTED");
+            assert!(!failed.message.is_empty());
+            assert_eq!(completed, 0, "{runs:?}");
         }
         home.ask_in(session, "after");
         settled(&home);
@@ -175,7 +176,10 @@ fn asks_go_through_while_the_gateway_comes_and_goes() {
         let expected: Vec<_> = (0..count).map(|at| format!("q{at}")).collect();
         assert_eq!(Log::of(&home, &session).questions(), expected);
     }
-    assert_eq!(account(&home, "default").answered("p"), (0..5).map(|at| format!("line {at}")).collect::<Vec<_>>());
+    assert_eq!(
+        account(&home, "default").answered("p"),
+        (0..5).map(|at| format!("line {at}")).collect::<Vec<_>>()
+    );
     settled(&home);
 }
 

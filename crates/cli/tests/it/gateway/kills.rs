@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::files::{Account, line};
+use super::files::{Account, line, text_of};
 use super::homes::{account, outbox, settled, with_channels};
 use super::live::Live;
 use crate::home::{Backend, Home};
@@ -95,8 +95,7 @@ impl<'a> Life<'a> {
         self.read_before_replaced(live);
         let folder = self.second.inbox();
         let fresh = folder.with_extension("fresh");
-        let text: String = self.story.replaced.iter().map(|line| format!("{line}\n")).collect();
-        fs::write(&fresh, text).expect("a file can be written");
+        fs::write(&fresh, text_of(&self.story.replaced)).expect("a file can be written");
         fs::rename(&fresh, &folder).expect("the inbox can be replaced");
         self.default.write(&self.story.later);
         asked.and_then(|done| answer_of(&done))
@@ -151,14 +150,16 @@ impl<'a> Life<'a> {
     /// Every conversation of a peer is what was answered.
     fn look_at_logs(&self, logs: &BTreeMap<String, Log>) {
         for run in self.home.runs() {
-            let good = run["state"] == "completed" || (run["input"] == "asked beside" && run["state"] == "interrupted");
+            let good = run["state"] == "completed"
+                || (run["input"] == "asked beside" && run["state"] == "interrupted");
             assert!(good, "{run}");
         }
         for name in ["default", "second"] {
             for peer in PEERS {
                 let (owed, lead) = (self.story.owed(name, peer), format!("local:{name}:"));
-                let mut of_peer =
-                    logs.iter().filter(|(key, _)| key.starts_with(&lead) && key.ends_with(&format!(":{peer}")));
+                let mut of_peer = logs
+                    .iter()
+                    .filter(|(key, _)| key.starts_with(&lead) && key.ends_with(&format!(":{peer}")));
                 let log = of_peer.next().map(|(_, log)| log.questions()).unwrap_or_default();
                 assert_eq!(log, owed, "{name} {peer}");
             }
@@ -190,7 +191,9 @@ fn discover(backend: Backend, story: &Story) -> Option<BTreeMap<String, usize>> 
     for name in fs::read_to_string(&trace).expect("a trace was written").lines() {
         *passed.entry(name.to_owned()).or_default() += 1;
     }
-    for expected in ["storage.ingest.after_commit", "channels.local.half_sent", "storage.settle_send.before_commit"] {
+    for expected in
+        ["storage.ingest.after_commit", "channels.local.half_sent", "storage.settle_send.before_commit"]
+    {
         assert!(passed.contains_key(expected), "{expected} is not among {passed:?}");
     }
     Some(passed)
@@ -243,6 +246,10 @@ fn wanted(point: &str, hit: usize) -> bool {
     }
 }
 
+fn one_case() -> bool {
+    std::env::var("TIDEGATE_KILL_POINT").is_ok()
+}
+
 /// Which hits of a point a seed chooses: the first by the first seed, then any.
 fn hit_of(seed: u64, times: usize, dice: &mut Dice) -> usize {
     if seed == 0 { 1 } else { 1 + usize::try_from(dice.below(times as u64)).expect("a small number") }
@@ -254,9 +261,11 @@ fn everywhere(backend: Backend) {
         let story = Story::of(seed);
         let Some(passed) = discover(backend, &story) else { return };
         let mut dice = Dice::new(seed ^ 0xdead);
-        for (point, times) in passed {
+        for (at, (point, times)) in passed.into_iter().enumerate() {
             let hit = hit_of(seed, times, &mut dice);
-            if wanted(&point, hit) {
+            // A home on Postgres is slow to make: there each seed takes every third point, and three seeds take all.
+            let turn = backend == Backend::Sqlite || at as u64 % 3 == seed % 3 || one_case();
+            if turn && wanted(&point, hit) {
                 cases.lock().expect("nobody panicked").push((seed, point, hit));
             }
         }

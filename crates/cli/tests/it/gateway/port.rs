@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::homes::with_channels;
 use super::http;
-use super::live::Live;
+use super::live::{Live, eventually};
 use crate::home::{Backend, Home};
 
 fn gateway() -> (Home, Live) {
@@ -27,6 +27,8 @@ fn a_taken_port_is_named_with_the_way_to_choose_another() {
         let failed = home.call(&words).fails("PORT_IN_USE");
         assert!(failed.message.contains(&format!("127.0.0.1:{port}")), "{failed:?}");
         assert!(failed.message.contains("--port") && failed.message.contains("gateway.port"), "{failed:?}");
+        let chinese = home.call(&words).env("TIDEGATE_LANG", "zh-CN").fails("PORT_IN_USE");
+        assert!(chinese.message.contains("占用") && chinese.message.contains("--port"), "{chinese:?}");
     }
     drop(taken);
     Live::with(home.call(&["up", "--json", "--port", &port]), home.root()).end();
@@ -160,15 +162,34 @@ fn the_files_of_a_gateway_are_for_their_owner_only() {
     for file in ["credentials/local-token", "service/control.sock", "tidegate.db"] {
         assert_eq!(mode(file), 0o600, "{file}");
     }
+    // A connector makes its folder when it begins to work.
+    eventually("the channel works", || home.root().join("channels/local/default").exists().then_some(()));
     for folder in ["credentials", "service", "logs", "channels"] {
         assert_eq!(mode(folder), 0o700, "{folder}");
     }
     live.end();
     // A token somebody opened to others is closed again.
-    fs::set_permissions(home.root().join("credentials/local-token"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(home.root().join("credentials/local-token"), fs::Permissions::from_mode(0o644))
+        .unwrap();
     let again = Live::start(&home);
     assert_eq!(mode("credentials/local-token"), 0o600);
     again.end();
+}
+
+#[test]
+fn a_token_file_that_holds_none_is_named_with_the_way_to_mend_it() {
+    let (home, live) = gateway();
+    live.end();
+    let file = home.root().join("credentials/local-token");
+    for content in [&b""[..], b"short", b"\xff\xfe\x00"] {
+        fs::write(&file, content).unwrap();
+        let failed = home.call(&["up", "--json", "--port", "0"]).fails("HOME_UNUSABLE");
+        assert!(failed.message.contains("local-token") && failed.message.contains("remove it"), "{failed:?}");
+        let chinese = home.call(&["gateway", "run"]).env("TIDEGATE_LANG", "zh-CN").fails("HOME_UNUSABLE");
+        assert!(chinese.message.contains("令牌"), "{chinese:?}");
+    }
+    fs::remove_file(&file).unwrap();
+    Live::start(&home).end();
 }
 
 #[test]

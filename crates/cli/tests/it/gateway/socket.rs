@@ -98,9 +98,11 @@ fn a_read_only_home_is_read_and_refuses_a_gateway_with_a_reason() {
 fn a_socket_is_for_its_owner_only_however_open_its_folder_was() {
     let home = Home::new();
     home.ask("makes the home");
-    fs::set_permissions(home.root().join("service"), fs::Permissions::from_mode(0o777)).expect("a mode can be set");
+    fs::set_permissions(home.root().join("service"), fs::Permissions::from_mode(0o777))
+        .expect("a mode can be set");
     let live = Live::start(&home);
-    let mode = fs::metadata(home.root().join("service/control.sock")).expect("it is there").permissions().mode();
+    let mode =
+        fs::metadata(home.root().join("service/control.sock")).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     live.end();
 }
