@@ -1,9 +1,11 @@
 //! Ending in good order: nothing new is taken, what is under way ends or is given back, then the home is free.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget};
 use tidegate_runtime::fault;
+use tidegate_storage::RunRow;
 
 use crate::live::Cancel;
 use crate::start::Engine;
@@ -23,7 +25,7 @@ pub enum Drain {
 /// How it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Runs that were given back.
+    /// Runs that were given back and go on at the next start.
     pub given_back: usize,
 }
 
@@ -39,20 +41,15 @@ impl Engine {
         core.closing.request();
         fault::pause("engine.close.begun").await;
         core.work.close();
-        let given_back = match drain {
-            Drain::Everything => {
-                self.until_nothing_waits().await;
-                0
-            }
+        match drain {
+            Drain::Everything => self.until_nothing_waits().await,
             Drain::Within(budget) => {
                 self.interrupt_waiting().await;
-                if tokio::time::timeout(budget, core.work.wait()).await.is_ok() {
-                    0
-                } else {
-                    self.give_back().await
+                if tokio::time::timeout(budget, core.work.wait()).await.is_err() {
+                    self.give_back().await;
                 }
             }
-        };
+        }
         core.stopped.request();
         for service in core.take_services() {
             let _ = service.join().await;
@@ -62,7 +59,7 @@ impl Engine {
         }
         core.seal_all().await;
         fault::pause("engine.close.done").await;
-        Drained { given_back }
+        Drained { given_back: core.given_back.load(Ordering::Relaxed) }
     }
 
     /// Waits until no run that somebody waits for here is left.
@@ -77,22 +74,21 @@ impl Engine {
         }
     }
 
-    /// Tells those whose run waits for its turn that it will not come to it here.
+    /// Tells callers whose run waits for its turn that it will not come to it here.
     async fn interrupt_waiting(&self) {
+        let ends = |row: &RunRow| row.started_at.is_none() && row.reply == ReplyTarget::Caller;
         for (run, live) in self.core.live.all() {
-            if !live.is_started() && self.core.row(run).await.is_ok_and(|row| row.started_at.is_none()) {
+            if !live.is_started() && self.core.row(run).await.is_ok_and(|row| ends(&row)) {
                 let error = ErrorBody::new(ErrorCode::Closing, "shutting down; the request was not begun");
                 self.core.live.end(run, Err(error));
             }
         }
     }
 
-    async fn give_back(&self) -> usize {
-        let runs = self.core.live.all();
-        for (_, live) in &runs {
+    async fn give_back(&self) {
+        for (_, live) in self.core.live.all() {
             live.cancel(Cancel::Release);
         }
         let _ = tokio::time::timeout(GIVE_BACK, self.core.work.wait()).await;
-        runs.len()
     }
 }

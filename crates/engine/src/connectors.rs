@@ -108,7 +108,7 @@ pub(crate) async fn supervise(core: Arc<Core>, supervised: Arc<Supervised>) {
     let mut pause = FIRST_PAUSE;
     loop {
         core.tell_channel(&supervised, ChannelState::Running, None);
-        let begin = Instant::now();
+        let (begin, before) = (Instant::now(), supervised.note(|_| {}).last_inbound_at);
         let sink = Arc::new(Sink::new(Arc::clone(&core), Arc::clone(&supervised)));
         let receive = AssertUnwindSafe(supervised.connector.receive(sink)).catch_unwind();
         let ended = tokio::select! {
@@ -124,7 +124,8 @@ pub(crate) async fn supervise(core: Arc<Core>, supervised: Arc<Supervised>) {
             Ok(Err(error)) => (ChannelState::Retrying, error.to_string()),
             Err(_) => (ChannelState::Retrying, "a fault in the connector".to_owned()),
         };
-        if begin.elapsed() >= WELL {
+        // One that delivered was well: a network that hangs up often is not away for longer each time.
+        if begin.elapsed() >= WELL || supervised.note(|_| {}).last_inbound_at != before {
             pause = FIRST_PAUSE;
         }
         if state == ChannelState::Refused {

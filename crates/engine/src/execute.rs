@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -84,31 +85,52 @@ impl Core {
         tidegate_runtime::spawn("run", self.work.track_future(task));
     }
 
+    /// Whatever panics on the way, the run gets its end: a connector that cannot render must not leave its session
+    /// waiting for ever.
     async fn execute(self: &Arc<Self>, work: Work, lease: Lease, live: &Live) {
-        fault::pause("engine.run.claimed").await;
-        let attempt = lease.attempt;
         let turn = Turn { lease, spec: work.spec.clone(), input: work.input.clone() };
+        if AssertUnwindSafe(self.run_to_end(&work, &turn, live)).catch_unwind().await.is_ok() {
+            return;
+        }
+        let fault = || End::failed(ErrorCode::Internal, "a fault in the program ended the run");
+        let told = AssertUnwindSafe(self.conclude(&work, &turn, fault())).catch_unwind().await;
+        if told.is_err() {
+            // Not even that can be told to its sender: it is kept where the owner finds it.
+            let untold = Work { reply: ReplyTarget::Session, ..work };
+            self.conclude(&untold, &turn, fault()).await;
+        }
+    }
+
+    async fn run_to_end(self: &Arc<Self>, work: &Work, turn: &Turn, live: &Live) {
+        fault::pause("engine.run.claimed").await;
+        let attempt = turn.lease.attempt;
         let end = if attempt > POISON_CRASHES {
             let crashes = attempt - 1;
             End::failed(ErrorCode::Poison, format!("crashed {crashes} times; not tried again"))
         } else {
-            self.supervise(&turn, live).await
+            self.supervise(turn, live).await
         };
         fault::pause("engine.run.answered").await;
+        self.conclude(work, turn, end).await;
+    }
+
+    /// Makes the end durable, then tells it.
+    async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End) {
+        let attempt = turn.lease.attempt;
         let outcome = match end {
-            End::Released => return self.give_back(&work, &turn.lease).await,
-            End::Ended => return self.look_up_end(&work, attempt).await,
-            end => self.commit(&work, &turn, end).await,
+            End::Released => return self.give_back(work, &turn.lease).await,
+            End::Ended => return self.look_up_end(work, attempt).await,
+            end => self.commit(work, turn, end).await,
         };
         match outcome {
             Ok((end, more)) => {
                 fault::pause("engine.run.finished").await;
-                self.tell_end(&work, attempt, end);
+                self.tell_end(work, attempt, end);
                 if more {
                     self.scheduler.push(work.key.clone());
                 }
             }
-            Err(EngineError::Store(StoreError::StaleFence)) => self.look_up_end(&work, attempt).await,
+            Err(EngineError::Store(StoreError::StaleFence)) => self.look_up_end(work, attempt).await,
             Err(error) => {
                 // Its end is not durable, so it has none: the next start settles it. Whoever waits learns why.
                 tracing::error!(%error, run = %work.run, "the run's end cannot be written");
@@ -230,7 +252,9 @@ impl Core {
     /// Gives a run back because the process ends.
     async fn give_back(&self, work: &Work, lease: &Lease) {
         match self.store.release(lease, self.clock.now_ms()).await {
-            Ok(RunState::Queued) => {}
+            Ok(RunState::Queued) => {
+                self.given_back.fetch_add(1, Ordering::Relaxed);
+            }
             Ok(_) => {
                 let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");
                 self.live.end(work.run, Err(error));

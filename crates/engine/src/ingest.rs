@@ -19,6 +19,7 @@ use crate::execute::Work;
 use crate::start::Core;
 
 /// Where one connector puts what it received.
+#[derive(Clone)]
 pub(crate) struct Sink {
     core: Arc<Core>,
     supervised: Arc<Supervised>,
@@ -51,6 +52,14 @@ impl InboundSink for Sink {
     }
 
     async fn accept(&self, messages: Vec<Inbound>, cursor: Option<String>) -> Result<(), SinkError> {
+        let sink = self.clone();
+        let taken = self.core.unbroken("ingest", async move { sink.take(messages, cursor).await }).await;
+        taken.unwrap_or_else(|error| Err(SinkError::Retry(error.to_string())))
+    }
+}
+
+impl Sink {
+    async fn take(self, messages: Vec<Inbound>, cursor: Option<String>) -> Result<(), SinkError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(SinkError::Closed);

@@ -3,10 +3,10 @@
 //! A run's events are kept while it is under way, so that whoever comes late reads them from the beginning and a slow
 //! reader holds nobody up. After the end only those who watched already still hold them; the log has the rest.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tidegate_protocol::{ErrorBody, Origin, RunEvent, RunEventBody, RunId, Usage};
+use tidegate_protocol::{ErrorBody, Origin, RunEvent, RunEventBody, RunId, SessionKey, Usage};
 use tokio::sync::watch;
 
 /// What came of a run. It is durable.
@@ -52,6 +52,8 @@ struct Progress {
 
 /// One run. Whoever executes it publishes, any number of followers read.
 pub(crate) struct Live {
+    /// Set for runs that were accepted here.
+    key: OnceLock<SessionKey>,
     progress: Mutex<Progress>,
     /// Counts changes; carries nothing, so that a slow reader costs nothing.
     changed: watch::Sender<u64>,
@@ -60,11 +62,21 @@ pub(crate) struct Live {
 
 impl Live {
     fn new() -> Self {
-        Self { progress: Mutex::default(), changed: watch::Sender::new(0), cancel: watch::Sender::new(None) }
+        Self {
+            key: OnceLock::new(),
+            progress: Mutex::default(),
+            changed: watch::Sender::new(0),
+            cancel: watch::Sender::new(None),
+        }
     }
 
     fn with<T>(&self, read: impl FnOnce(&mut Progress) -> T) -> T {
         read(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that the run was accepted here, in this session.
+    pub(crate) fn accepted_in(&self, key: &SessionKey) {
+        let _ = self.key.set(key.clone());
     }
 
     /// Begins an attempt: what the one before said no longer holds.
@@ -165,6 +177,11 @@ impl LiveRuns {
     /// Forgets a run that nobody executes here.
     pub(crate) fn forget(&self, run: RunId) {
         self.with(|runs| runs.remove(&run));
+    }
+
+    /// Sessions in which somebody here waits for a run.
+    pub(crate) fn sessions(&self) -> HashSet<SessionKey> {
+        self.with(|runs| runs.values().filter_map(|live| live.key.get().cloned()).collect())
     }
 
     pub(crate) fn all(&self) -> Vec<(RunId, Arc<Live>)> {

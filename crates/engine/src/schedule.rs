@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_protocol::SessionKey;
+use tidegate_protocol::{ReplyTarget, SessionKey};
 use tidegate_storage::{Admission, Claim, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -20,15 +20,26 @@ pub(crate) const LEASE_TTL_MS: i64 = 30_000;
 const READY: usize = 4096;
 /// How often the store is asked for sessions that nobody told us about: another instance's, or those past `READY`.
 const REFILL: Duration = Duration::from_secs(5);
+/// The same for a command, which waits behind another instance's run and does nothing else.
+const REFILL_PASSING: Duration = Duration::from_millis(100);
 /// After a store that did not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(crate) type Permit = OwnedSemaphorePermit;
+/// A place in the lane, given back when the run is over.
+pub(crate) struct Permit {
+    _main: OwnedSemaphorePermit,
+    /// No other run on its last try is under way beside this one.
+    _alone: Option<OwnedSemaphorePermit>,
+}
 
 pub(crate) struct Scheduler {
     main: Arc<Semaphore>,
     ready: Mutex<Ready>,
     wake: Notify,
+    /// Sessions whose next run crashed so often that this try is its last. They are taken up one at a time: else the
+    /// one that kills the process would take the others, which only ran beside it, along.
+    suspects: Mutex<Vec<SessionKey>>,
+    alone: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -40,16 +51,41 @@ struct Ready {
 impl Scheduler {
     pub(crate) fn new(main_lane: usize) -> Self {
         let main = Arc::new(Semaphore::new(main_lane.max(1)));
-        Self { main, ready: Mutex::default(), wake: Notify::new() }
+        Self {
+            main,
+            ready: Mutex::default(),
+            wake: Notify::new(),
+            suspects: Mutex::default(),
+            alone: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Notes a session whose next run is on its last try.
+    pub(crate) fn suspect(&self, key: SessionKey) {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    fn suspects(&self) -> Vec<SessionKey> {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on the session is like any other.
+    fn clear(&self, key: &SessionKey) {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner).retain(|suspect| suspect != key);
+        self.push(key.clone());
     }
 
     /// A place in the lane if one is free and nobody waits for it.
     pub(crate) fn permit_now(&self) -> Option<Permit> {
-        Arc::clone(&self.main).try_acquire_owned().ok()
+        let main = Arc::clone(&self.main).try_acquire_owned().ok()?;
+        Some(Permit { _main: main, _alone: None })
     }
 
     /// Notes that the session may have a run to claim.
     pub(crate) fn push(&self, key: SessionKey) {
+        if self.suspects.lock().unwrap_or_else(PoisonError::into_inner).contains(&key) {
+            return;
+        }
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.queue.len() < READY && ready.known.insert(key.clone()) {
             ready.queue.push_back(key);
@@ -89,7 +125,7 @@ impl Core {
 
 /// Takes up waiting sessions until the engine stops taking work.
 pub(crate) async fn run(core: Arc<Core>) {
-    let mut refill = tokio::time::interval(REFILL);
+    let mut refill = tokio::time::interval(if core.stays { REFILL } else { REFILL_PASSING });
     loop {
         tokio::select! {
             () = core.stopped.requested() => return,
@@ -106,7 +142,8 @@ pub(crate) async fn run(core: Arc<Core>) {
             if core.closing.is_requested() && core.stays {
                 continue;
             }
-            let Ok(permit) = permit else { return };
+            let Ok(main) = permit else { return };
+            let permit = Permit { _main: main, _alone: None };
             let core = Arc::clone(&core);
             let task = core.work.track_future(take_up(Arc::clone(&core), key, permit));
             tidegate_runtime::spawn("session", task);
@@ -114,15 +151,38 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
+/// Takes up the sessions whose run is on its last try, each when the one before it is over.
+pub(crate) async fn one_by_one(core: Arc<Core>) {
+    for key in core.scheduler.suspects() {
+        let permits = async {
+            let alone = Arc::clone(&core.scheduler.alone).acquire_owned().await.ok()?;
+            let main = Arc::clone(&core.scheduler.main).acquire_owned().await.ok()?;
+            Some(Permit { _main: main, _alone: Some(alone) })
+        };
+        let permit = tokio::select! {
+            permit = permits => permit,
+            () = core.closing.requested() => return,
+        };
+        let Some(permit) = permit else { return };
+        core.work.track_future(take_up(Arc::clone(&core), key.clone(), permit)).await;
+        core.scheduler.clear(&key);
+    }
+}
+
 /// Asks the store which sessions wait.
 async fn fill(core: &Arc<Core>) {
-    if !core.scheduler.is_idle() {
+    // A command does what it was asked and what stands before that; the rest is the gateway's.
+    let own = if core.stays { None } else { Some(core.live.sessions()) };
+    if !core.scheduler.is_idle() || own.as_ref().is_some_and(HashSet::is_empty) {
         return;
     }
     let limit = u32::try_from(READY).unwrap_or(u32::MAX);
     let now = core.clock.now_ms();
     match core.store.waiting(&core.tenant, &core.owner, LEASE_TTL_MS, now, limit).await {
-        Ok(keys) => keys.into_iter().for_each(|key| core.scheduler.push(key)),
+        Ok(keys) => {
+            let wanted = |key: &SessionKey| own.as_ref().is_none_or(|own| own.contains(key));
+            keys.into_iter().filter(wanted).for_each(|key| core.scheduler.push(key));
+        }
         Err(error) => {
             core.watch(&error);
             tracing::warn!(%error, "the waiting sessions cannot be read");
@@ -146,6 +206,12 @@ async fn take_up(core: Arc<Core>, key: SessionKey, permit: Permit) {
         }
     };
     match core.row(lease.run).await {
+        // A command has no connectors, so it cannot render the reply: the next gateway does.
+        Ok(row) if !core.stays && matches!(row.reply, ReplyTarget::Channel { .. }) => {
+            if let Err(error) = core.store.release(&lease, core.clock.now_ms()).await {
+                core.watch(&error);
+            }
+        }
         Ok(row) => {
             let work = Work::of_row(&core.tenant, &row);
             core.begin(work, lease, permit);

@@ -24,6 +24,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
     let mut services = vec![
         spawn("heartbeat", heartbeat(Arc::clone(core))),
         spawn("scheduler", schedule::run(Arc::clone(core))),
+        spawn("suspects", schedule::one_by_one(Arc::clone(core))),
         spawn("sealer", seal(Arc::clone(core))),
         spawn("mirror", mirror(Arc::clone(core))),
     ];

@@ -1,13 +1,14 @@
 //! Starting: a new incarnation, everything the last one left behind settled, then the services that keep going.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_models::{BuiltIn, Providers};
-use tidegate_protocol::{Connector, TenantId};
+use tidegate_protocol::{Connector, RunState, TenantId};
 use tidegate_runtime::{Clock, Shutdown, Task, fault};
-use tidegate_storage::{Library, Owner, Recovered, Store, StoreError};
+use tidegate_storage::{Library, Owner, POISON_CRASHES, Recovered, Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -113,6 +114,8 @@ pub(crate) struct Core {
     pub(crate) work: TaskTracker,
     /// Told that an audit row may be unsealed.
     pub(crate) unsealed: tokio::sync::Notify,
+    /// Runs that were given back on the way out.
+    pub(crate) given_back: AtomicUsize,
     services: Mutex<Vec<Task<()>>>,
     fatal: watch::Sender<Option<StoreError>>,
     recovered: Recovered,
@@ -176,11 +179,13 @@ impl Engine {
             stopped: Shutdown::new(),
             work: TaskTracker::new(),
             unsealed: tokio::sync::Notify::new(),
+            given_back: AtomicUsize::new(0),
             services: Mutex::default(),
             fatal: watch::Sender::new(None),
             recovered,
             notices: Mutex::default(),
         });
+        core.find_suspects().await?;
         core.flush_transcripts().await?;
         let services = services::start(&core);
         core.services.lock().unwrap_or_else(PoisonError::into_inner).extend(services);
@@ -245,6 +250,16 @@ impl Engine {
 }
 
 impl Core {
+    /// Which of the runs that crashed have one try left.
+    async fn find_suspects(&self) -> Result<(), EngineError> {
+        for settled in self.recovered.runs.iter().filter(|settled| settled.state == RunState::Queued) {
+            if self.row(settled.run).await?.attempt + 1 >= POISON_CRASHES {
+                self.scheduler.suspect(settled.key.clone());
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn notice(&self, notice: Notice) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         // A process that stays must not collect the same complaint for ever.

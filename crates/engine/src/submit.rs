@@ -58,6 +58,11 @@ fn interrupted_by_signal() -> ErrorBody {
 impl Engine {
     /// Accepts a request. Once this returns it is durable and will come to an end.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
+        let engine = self.clone();
+        self.core.unbroken("submit", async move { engine.take(request).await }).await?
+    }
+
+    async fn take(self, request: Request) -> Result<Submitted, EngineError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
@@ -69,6 +74,7 @@ impl Engine {
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
+        live.accepted_in(&request.key);
         let accept = Accept {
             principal: request.principal.clone(),
             key: request.key.clone(),
@@ -188,6 +194,17 @@ fn fingerprint(key: &SessionKey, text: &str) -> Vec<u8> {
 }
 
 impl Core {
+    /// Does work to its end, also when whoever asked for it goes away: between a commit and what follows from it there
+    /// must be no gap. The engine does not end before it.
+    pub(crate) async fn unbroken<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let done = tidegate_runtime::spawn(name, self.work.track_future(work)).join().await;
+        done.map_err(|end| StoreError::Internal(end.to_string()).into())
+    }
+
     pub(crate) async fn row(&self, run: RunId) -> Result<RunRow, EngineError> {
         let row = self.store.run(&self.tenant, &RunLookup::Id(run)).await?;
         row.ok_or_else(|| StoreError::NotFound(format!("run {run}")).into())
@@ -328,13 +345,18 @@ impl Follower {
                 self.core.live.forget(self.run);
                 self.reader.live().end(self.run, end);
             }
-            Ok(None) if self.core.stopped.is_requested() => {
+            // A run that somebody can still be answered for goes on at the next start: it has no end yet.
+            Ok(None) if self.core.stopped.is_requested() && self.is_callers().await => {
                 let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");
                 self.reader.live().end(self.run, Err(error));
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, run = %self.run, "the run cannot be looked up"),
         }
+    }
+
+    async fn is_callers(&self) -> bool {
+        self.core.row(self.run).await.is_ok_and(|row| row.reply == ReplyTarget::Caller)
     }
 
     /// Waits for the end.

@@ -64,7 +64,7 @@ pub(crate) async fn door(State(gate): State<Gate>, request: Request, next: Next)
 fn turn_away(stranger: Stranger) -> Refusal {
     match stranger {
         Stranger::Host => {
-            let message = "this gateway does not answer under that host name; use its own address, or add the name to its hosts";
+            let message = "this gateway does not answer under that host name; use its own address, or add the name to gateway.hosts in the configuration";
             Refusal::new(ErrorCode::Forbidden, message).with_status(StatusCode::MISDIRECTED_REQUEST)
         }
         Stranger::Origin => {

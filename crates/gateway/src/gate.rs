@@ -24,6 +24,8 @@ pub struct ServerOptions {
     pub address: SocketAddr,
     /// The file of the home's token; made if it is not there.
     pub token: PathBuf,
+    /// Names under which the gateway is reached besides its own address.
+    pub hosts: Vec<String>,
     /// Asked for by `POST /api/v1/stop`.
     pub stop: Shutdown,
 }
@@ -34,12 +36,10 @@ pub async fn serve(
     options: ServerOptions,
     socket: &Path,
 ) -> Result<(Server, Server), ServeError> {
-    let ServerOptions { address, token, stop } = options;
+    let ServerOptions { address, token, hosts, stop } = options;
     let token = Some(LocalToken::load_or_create(&token)?);
-    let gateway = Gateway::new(
-        engine,
-        Options { token, clock: Arc::new(SystemClock), page: true, hosts: Vec::new(), stop },
-    );
+    let gateway =
+        Gateway::new(engine, Options { token, clock: Arc::new(SystemClock), page: true, hosts, stop });
     Ok((gateway.serve(address).await?, gateway.control(socket)?))
 }
 

@@ -16,12 +16,13 @@ ALTER TABLE outbox ADD COLUMN account_id TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE outbox ADD COLUMN told_at BIGINT;      -- when the owner was told that it failed
 ALTER TABLE outbox ADD COLUMN requeued_at BIGINT;  -- when a person wanted it sent again
 
--- A field of a stored reply target; '' where it has none, or one that a text cannot hold.
+-- A field of a stored reply target; '' where it has none. Where the server refuses to read a target because another
+-- field of it holds a character that its texts cannot, the field is looked for.
 CREATE FUNCTION tidegate_reply_field(reply TEXT, field TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   RETURN coalesce(reply::json ->> field, '');
 EXCEPTION WHEN data_exception THEN
-  RETURN '';
+  RETURN coalesce(substring(reply FROM '"' || field || '":"([^"\\]*)"'), '');
 END
 $$;
 -- An older release that opens this data writes parts without these columns.

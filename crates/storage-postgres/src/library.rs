@@ -227,8 +227,8 @@ impl PostgresStore {
             concat!(
                 "SELECT ",
                 outbox_columns!(),
-                " FROM (SELECT o.*, coalesce(r.reply_json::json ->> 'channel', '') AS channel,
-                     coalesce(r.reply_json::json ->> 'accountId', '') AS account_id
+                " FROM (SELECT o.*, coalesce(substring(r.reply_json FROM '\"channel\":\"([^\"\\\\]*)\"'), '') AS channel,
+                     coalesce(substring(r.reply_json FROM '\"accountId\":\"([^\"\\\\]*)\"'), '') AS account_id
                    FROM outbox o JOIN runs r ON r.tenant_id = o.tenant_id AND r.id = o.run_id) parts
                  WHERE tenant_id = $1 AND channel <> ''"
             )

@@ -79,7 +79,7 @@ pub(crate) fn waiting(
          SELECT h.session_key, h.created_at, h.id FROM head h
          JOIN session_keys k ON k.tenant_id = ?1 AND k.session_key = h.session_key AND k.active_run IS NULL
          WHERE (h.owner_instance IS ?2 AND h.owner_incarnation IS ?3)
-           OR json_extract(h.reply_json, '$.to') IS NOT 'caller'
+           OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
            OR NOT EXISTS (SELECT 1 FROM live WHERE id = h.owner_instance AND incarnation <= h.owner_incarnation)
          UNION ALL
          SELECT k.session_key, r.created_at, r.id FROM session_keys k INDEXED BY session_keys_held

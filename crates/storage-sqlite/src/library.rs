@@ -227,8 +227,8 @@ pub(crate) fn outbox_rows(
     } else {
         (
             "(SELECT coalesce(json_extract(reply_json, '$.channel'), '') FROM runs
-               WHERE tenant_id = o.tenant_id AND id = o.run_id)",
-            "(SELECT json_extract(reply_json, '$.accountId') FROM runs WHERE tenant_id = o.tenant_id AND id = o.run_id)",
+               WHERE tenant_id = o.tenant_id AND id = o.run_id AND json_valid(reply_json))",
+            "(SELECT json_extract(reply_json, '$.accountId') FROM runs WHERE tenant_id = o.tenant_id AND id = o.run_id AND json_valid(reply_json))",
         )
     };
     let sql = format!(

@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 pub mod crash;
+pub mod host;
 pub mod network;
 pub mod paced;
 pub mod requests;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tidegate_protocol::Part;
 
-pub use faulty::{Character, Faults, Faulty, Reception};
+pub use faulty::{Character, Dice, Faults, Faulty, Reception};
 
 /// What the outside world sees of a network. Any number of processes may look at the same folder.
 #[derive(Debug, Clone)]

@@ -183,6 +183,11 @@ impl ScratchStore {
         }
     }
 
+    /// A place that the test made and takes away itself.
+    pub fn at(location: Location) -> Self {
+        Self { location, open: None, connections: CONNECTIONS, own: Mutex::default(), _home: None }
+    }
+
     pub fn location(&self) -> &Location {
         &self.location
     }

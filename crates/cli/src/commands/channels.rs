@@ -108,7 +108,7 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
     let live = block_on(async {
         let client = Client::control(home.control_socket());
         match client.get::<Vec<ChannelStatus>>("/api/v1/channels", ANSWER).await {
-            Ok(live) => Ok(Some(live)),
+            Ok(channels) => Ok(Some(channels)),
             Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

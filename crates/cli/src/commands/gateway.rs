@@ -134,8 +134,12 @@ impl Host {
             Bind::Loopback => [127, 0, 0, 1],
             Bind::Lan => [0, 0, 0, 0],
         };
-        let options =
-            ServerOptions { address: (ip, port).into(), token: home.local_token(), stop: stop.clone() };
+        let options = ServerOptions {
+            address: (ip, port).into(),
+            token: home.local_token(),
+            hosts: loaded.config.gateway.hosts.clone(),
+            stop: stop.clone(),
+        };
         let (port, control) =
             tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));

@@ -197,7 +197,14 @@ async fn find(app: &App, store: &Arc<dyn Store>, scope: &Scope, wanted: &str) ->
     if let Some(row) = store.session(&key).await? {
         return Ok(row);
     }
-    store.session_by_name(&scope.tenant, wanted).await?.ok_or_else(|| not_found(app, wanted))
+    if let Some(row) = store.session_by_name(&scope.tenant, wanted).await? {
+        return Ok(row);
+    }
+    // A conversation of a channel goes by the name that the list shows.
+    let listed =
+        store.sessions(&scope.tenant, SessionFilter { agent: None, all: false, limit: 10_000 }).await?;
+    let shown = listed.into_iter().find(|row| label_of(&row.key) == wanted);
+    shown.ok_or_else(|| not_found(app, wanted))
 }
 
 fn not_found(app: &App, wanted: &str) -> Failure {

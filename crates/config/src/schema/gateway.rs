@@ -11,6 +11,9 @@ pub struct Gateway {
     pub port: u16,
     /// Who can reach the port.
     pub bind: Bind,
+    /// Names under which the gateway is reached besides its own address, such as `tidegate.lan`. Requests for any other
+    /// name are refused, so that no page elsewhere can pretend to be this one.
+    pub hosts: Vec<String>,
     /// Seconds that runs under way may take to end when the gateway stops; the rest goes on at the next start.
     #[schemars(range(max = 3600))]
     pub drain_seconds: u32,
@@ -18,7 +21,7 @@ pub struct Gateway {
 
 impl Default for Gateway {
     fn default() -> Self {
-        Self { port: 18_789, bind: Bind::default(), drain_seconds: 20 }
+        Self { port: 18_789, bind: Bind::default(), hosts: Vec::new(), drain_seconds: 20 }
     }
 }
 

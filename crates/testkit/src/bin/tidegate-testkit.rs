@@ -1,11 +1,13 @@
-//! Plays one script on a store and prints what was acknowledged, a JSON line after each verb returned. It is made to
-//! be killed: `TIDEGATE_FAULT=storage.finish.before_commit=kill` and the like say where.
+//! Two programs made to be killed; `TIDEGATE_FAULT=storage.finish.before_commit=kill` and the like say where. `verb`
+//! plays one script on a store and prints what was acknowledged, a JSON line after each verb returned. `host` is the
+//! whole delivery machine among faulty networks.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use tidegate_storage::StoreError;
 use tidegate_testkit::crash::print_ack;
+use tidegate_testkit::host::Plan;
 use tidegate_testkit::script::{Ack, Script, Verb};
 use tidegate_testkit::stores::Location;
 
@@ -54,11 +56,27 @@ async fn play(arguments: &Arguments) -> Result<(), StoreError> {
     Ok(())
 }
 
-#[tokio::main(flavor = "current_thread")]
+/// Says what the engine warns about where a failing test shows it.
+async fn host(plan: &Plan) -> ExitCode {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN);
+    log.with_ansi(false).init();
+    match plan.follow().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(plan) = Plan::from_args(&arguments) {
+        return host(&plan).await;
+    }
     let Some(arguments) = read(&arguments) else {
-        eprintln!("{USAGE}");
+        eprintln!("{USAGE}\n\n       {}", Plan::USAGE);
         return ExitCode::from(2);
     };
     match play(&arguments).await {

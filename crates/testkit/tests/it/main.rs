@@ -25,6 +25,7 @@ macro_rules! on_both_backends {
 
 mod conformance;
 mod crash;
+mod delivery;
 mod model;
 mod properties;
 mod scene;
