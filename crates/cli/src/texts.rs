@@ -150,6 +150,9 @@ texts! {
     E_CONFLICT: "the configuration changed since that hash was read; read it again (config validate --json shows the hash) and retry", "配置自读取该哈希后已改变；请重新读取（config validate --json 可见哈希）后重试";
     E_WAITED: "another run of this session has not ended after {ms} ms", "等待 {ms} 毫秒后，该会话的另一运行仍未结束";
     E_HOME_BUSY: "the home folder {path} is held by {holder}", "数据目录 {path} 正被占用：{holder}";
+    E_PORT_IN_USE: "another program listens on {address}; choose another port with --port or `tidegate config set gateway.port <n>`", "{address} 已被其他程序占用；请用 --port 或 `tidegate config set gateway.port <n>` 另选端口";
+    E_PORT: "cannot listen on {address}: {cause}; choose another with --port, gateway.port or gateway.bind", "无法监听 {address}：{cause}；请用 --port、gateway.port 或 gateway.bind 另选";
+    E_TOKEN: "{path} does not hold a token; remove it and start again, a new one is made", "{path} 中没有令牌；请删除它并重新启动，会生成新的令牌";
     E_HOME_UNUSABLE: "{path} cannot be used: {cause}", "{path} 无法使用：{cause}";
     E_CLOSING: "the process that holds the home is shutting down; try again in a moment", "占用数据目录的进程正在关闭；请稍后重试";
     E_DEADLINE: "{detail}", "模型没有在时限内给出完整回答（{detail}）";

@@ -115,6 +115,8 @@ impl Core {
             (Admission::Claimed(lease), None) => tracing::error!(run = %lease.run, "claimed without a lane"),
             // The session was idle, only the lanes were full.
             (Admission::Queued { ahead: 0 }, _) => self.scheduler.push(work.key),
+            // Whatever is ahead may be a dead process's, which a passing one takes up only where it is in the way.
+            (Admission::Queued { .. }, _) if !self.stays => self.scheduler.push(work.key),
             // The run before it takes up the next one when it ends.
             (Admission::Queued { .. } | Admission::Replayed, _) => {}
         }
@@ -128,7 +130,8 @@ pub(crate) async fn run(core: Arc<Core>) {
         tokio::select! {
             () = core.stopped.requested() => return,
             () = core.scheduler.wake.notified() => {}
-            _ = refill.tick() => fill(&core).await,
+            // A process that passes does its own work: it may lack the connector a waiting reply is rendered by.
+            _ = refill.tick(), if core.stays => fill(&core).await,
         }
         while let Some(key) = core.scheduler.pop() {
             let permit = tokio::select! {

@@ -48,6 +48,10 @@ async fn heartbeat(core: Arc<Core>) {
         if !core.goes_on(HEARTBEAT).await {
             return;
         }
+        // Whoever made room is not kept waiting until the next sweep.
+        if core.stays && core.ballast.is_spent() {
+            core.ballast.lay();
+        }
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
             Ok(()) => core.note_store(true),
             Err(StoreError::StaleFence) => return core.superseded(),

@@ -111,6 +111,8 @@ async fn walk(store: &dyn Store, tenant: &TenantId) -> Result<Verdict, Failure> 
     let mut before: Option<Seal> = None;
     loop {
         let after = before.as_ref().map_or(0, |seal| seal.number);
+        // Read before the seals: whatever is sealed while we look has its seal by then.
+        let covered = !store.sealed_rows(tenant, after + 1).await?.is_empty();
         let page = store.seals(tenant, after, PAGE).await?;
         for seal in &page {
             let rows = store.sealed_rows(tenant, seal.number).await?;
@@ -119,7 +121,10 @@ async fn walk(store: &dyn Store, tenant: &TenantId) -> Result<Verdict, Failure> 
             verdict.rows += rows.len() as u64;
             before = Some(seal.clone());
         }
-        if page.len() < PAGE as usize {
+        if page.is_empty() {
+            if covered {
+                verdict.breaks.push(Break::MissingSeal { number: after + 1 });
+            }
             break;
         }
     }

@@ -21,6 +21,7 @@ use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, table};
+use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
 use crate::{Outcome, log, texts};
 
@@ -62,8 +63,10 @@ fn host(app: &App, command: &'static Command, parsed: &Parsed, home: &Home, link
     let outcome = runtime.block_on(async {
         let lock = hold(home).await?;
         let host = Host::start(app, home, &loaded, lock, port).await?;
+        // Whoever reads that it is there may stop it at once.
+        let signals = Signals::listen()?;
         host.report(app, parsed, link).await?;
-        host.serve(app, parsed).await
+        host.serve(app, parsed, signals).await
     });
     // A wedged reader must not keep the program from ending.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -209,10 +212,9 @@ impl Host {
         Ok(self.engine.told(&rows).await?)
     }
 
-    async fn serve(self, app: &App, parsed: &Parsed) -> Outcome {
-        let signals = Shutdown::new();
+    async fn serve(self, app: &App, parsed: &Parsed, mut signals: Signals) -> Outcome {
         let failed = tokio::select! {
-            code = signals.on_signal() => code.map(|_| None)?,
+            _ = signals.next() => None,
             () = self.stop.requested() => None,
             error = self.engine.failed() => Some(error),
         };
@@ -220,13 +222,10 @@ impl Host {
         if failed.is_none() && !quiet {
             complain(&app.fill(texts::GATEWAY_DRAINING, &[("seconds", &self.drain.as_secs())]));
         }
-        let again = Shutdown::new();
         let drained = tokio::select! {
             drained = self.drain(failed.is_some()) => drained,
-            code = again.on_signal() => {
-                // Whatever is under way is settled by the next start, like after a crash.
-                return Ok(ExitCode::from(code.ok().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
-            }
+            // Whatever is under way is settled by the next start, like after a crash.
+            code = signals.next() => return Ok(ExitCode::from(code)),
         };
         if let Some(error) = failed {
             let message = texts::GATEWAY_FAILED.with(&[("cause", &error)]);
@@ -383,7 +382,18 @@ pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
-        let body = error.body();
-        Self::new(body.code, Message::plain(body.message))
+        let code = error.body().code;
+        let message = match &error {
+            ServeError::PortInUse { address } => texts::E_PORT_IN_USE.with(&[("address", address)]),
+            ServeError::Port { address, cause } => {
+                texts::E_PORT.with(&[("address", address), ("cause", cause)])
+            }
+            ServeError::Socket { path, cause } | ServeError::Token { path, cause } => {
+                texts::E_HOME_UNUSABLE.with(&[("path", &path.display()), ("cause", cause)])
+            }
+            ServeError::TokenDamaged { path } => texts::E_TOKEN.with(&[("path", &path.display())]),
+            ServeError::NoPort | ServeError::Randomness(_) => Message::plain(error.to_string()),
+        };
+        Self::new(code, message)
     }
 }

@@ -165,15 +165,20 @@ fn shared_memory_that_fails_is_an_io_error_and_not_a_full_disk() {
 }
 
 /// A small disk of its own, which only root can make.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     folder: TempDir,
 }
 
 impl SmallDisk {
     fn new() -> Option<Self> {
+        Self::sized("4m")
+    }
+
+    pub(crate) fn sized(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder.path()).output();
+        let size = format!("size={size}");
+        let mounted = mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
         if mounted.is_ok_and(|done| done.status.success()) {
             return Some(Self { folder });
         }
@@ -181,30 +186,45 @@ impl SmallDisk {
         None
     }
 
-    fn call(&self, words: &[&str]) -> Call {
-        let path = self.folder.path();
-        Call::new(Path::new(PROGRAM), words).env("TIDEGATE_HOME", path.join("home")).env("HOME", path)
+    /// The home on it.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("home")
     }
 
-    fn remount(&self, option: &str) {
+    pub(crate) fn config(&self, text: &str) {
+        fs::create_dir_all(self.root()).expect("the home can be made");
+        fs::write(self.root().join("config.json5"), text).expect("the config can be written");
+    }
+
+    pub(crate) fn call(&self, words: &[&str]) -> Call {
+        Call::new(Path::new(PROGRAM), words).env("TIDEGATE_HOME", self.root()).env("HOME", self.folder.path())
+    }
+
+    pub(crate) fn remount(&self, option: &str) {
         let done =
             Command::new("mount").args(["-o", &format!("remount,{option}")]).arg(self.folder.path()).output();
         assert!(done.unwrap().status.success());
     }
 
     /// Fills the disk but for so many bytes.
-    fn fill(&self, leaving: u64) {
+    pub(crate) fn fill(&self, leaving: u64) {
         let mut filler = File::create(self.folder.path().join("filler")).unwrap();
         while filler.write_all(&[0; 4096]).is_ok() {}
         let length = filler.metadata().unwrap().len();
         filler.set_len(length.saturating_sub(leaving)).unwrap();
     }
 
-    fn free(&self) {
+    /// Fills what became free since.
+    pub(crate) fn fill_more(&self) {
+        let mut filler = File::options().append(true).open(self.folder.path().join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    pub(crate) fn free(&self) {
         fs::remove_file(self.folder.path().join("filler")).unwrap();
     }
 
-    fn questions(&self) -> Vec<String> {
+    pub(crate) fn questions(&self) -> Vec<String> {
         let shown = self.call(&["sessions", "show", "main", "--json", "--limit", "10000"]).json();
         let entries = shown["entries"].as_array().unwrap().iter().step_by(2);
         entries.map(|entry| entry["body"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()

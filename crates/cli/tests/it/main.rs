@@ -10,6 +10,7 @@ mod config;
 mod contract;
 mod damage;
 mod disk;
+mod gateway;
 mod home;
 mod kill;
 mod language;

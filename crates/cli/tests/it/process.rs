@@ -89,6 +89,21 @@ impl Running {
         kill_process(pid, signal).expect("the child can be signalled");
     }
 
+    /// The next line of standard output, from a process that stays. Empty when it ended without one.
+    pub(crate) fn line(&mut self) -> String {
+        let out = self.child.stdout.as_mut().expect("stdout is piped");
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while out.read(&mut byte).expect("stdout can be read") == 1 && byte != [b'\n'] {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).expect("stdout is UTF-8")
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.child.try_wait().expect("the child can be waited for").is_none()
+    }
+
     /// Reads one byte of standard output and goes away, as `head -c1` does.
     pub(crate) fn read_one_byte_and_leave(mut self) -> Done {
         let input =

@@ -16,7 +16,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::home::{Backend, Home};
-use story::{Death, Dice, Question, Scene, Story};
+pub(crate) use story::Dice;
+use story::{Death, Question, Scene, Story};
 use witness::Witness;
 
 const SIGKILL: i32 = 9;
@@ -44,7 +45,7 @@ impl Point {
     }
 }
 
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     match number("TIDEGATE_SEED") {
         Some(seed) => vec![seed],

@@ -4,10 +4,10 @@ use crate::home::Home;
 use crate::process::Call;
 
 /// Random choices that a seed repeats.
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -19,11 +19,11 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    pub(super) fn choose<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn choose<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let at = usize::try_from(self.below(from.len() as u64)).expect("a small number");
         &from[at]
     }

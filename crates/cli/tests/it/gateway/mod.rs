@@ -1,0 +1,17 @@
+//! The gateway from outside: the real program, started, used through its files, its port and its commands, killed, and
+//! started again. What is tested is what a user was promised; nothing here looks inside the program.
+
+mod audit;
+mod beside;
+mod drain;
+mod errors;
+mod files;
+mod full;
+mod homes;
+mod http;
+mod joining;
+mod kills;
+mod live;
+mod port;
+mod socket;
+mod undelivered;
