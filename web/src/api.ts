@@ -34,11 +34,17 @@ export async function refusal(response: Response): Promise<Exclude<Answer<never>
   const error = await errorBody(response);
   const { status } = response;
   if (status === 401) return { kind: "login", error };
-  if (status === 408 || status === 429 || status >= 500) {
+  // A gateway that is away or busy is tried again; one that says what is wrong with the request is believed.
+  if (status === 408 || status === 429 || status === 503 || (status >= 500 && isOfNobody(error))) {
     const seconds = Number(response.headers.get("retry-after"));
     return seconds > 0 ? { kind: "again", error, afterMs: seconds * 1000 } : { kind: "again", error };
   }
   return { kind: "final", status, error };
+}
+
+/** Whether the gateway itself said nothing: a proxy in front of it did, or it broke down. */
+function isOfNobody(error: ErrorBody): boolean {
+  return error.code.startsWith("HTTP_") || error.code === "INTERNAL" || error.code.startsWith("STORAGE_");
 }
 
 async function errorBody(response: Response): Promise<ErrorBody> {

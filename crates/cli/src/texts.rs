@@ -106,12 +106,15 @@ texts! {
     GATEWAY_STOPPING: "asked process {pid} to stop; waiting for it …", "已要求进程 {pid} 停止，正在等待…";
     GATEWAY_GONE: "the gateway has stopped", "网关已停止";
     GATEWAY_STILL_THERE: "the gateway did not stop within {seconds} s", "网关没有在 {seconds} 秒内停止";
-    GATEWAY_ALREADY_STOPPED: "gateway service already stopped", "网关早已停止";
+    GATEWAY_ALREADY_STOPPED: "gateway service already stopped", "网关没有在运行";
     INVALID_PORT: "Invalid value for --port: {value} (0 to 65535)", "--port 的值无效：{value}（0 到 65535）";
     UP_FIRST: "Welcome. A home was made at {home} with a configuration file to edit: {file}", "欢迎。已在 {home} 建立数据目录，配置文件为 {file}";
     UP_OFFLINE: "No model is configured yet, so the built-in offline model answers; nothing leaves this machine.", "尚未配置模型，由内置的离线模型回答；数据不会离开本机。";
     UP_LINK: "Open the page (this link works once, for 10 minutes):", "打开页面（此链接只能用一次，10 分钟内有效）：";
-    UP_RUNNING: "A gateway runs in this home already.", "此数据目录已有网关在运行。";
+    UP_RUNNING: "A gateway runs in this home already, on {url}. To move it, stop it first.", "此数据目录已有网关在 {url} 运行。若要更换端口，请先停止它。";
+    UP_NO_MODEL: "!! No question can be answered: {cause}. Until then: tidegate config unset agents.defaults.model", "!! 目前无法回答任何问题：{cause}。可先运行：tidegate config unset agents.defaults.model";
+    NEEDS_RESTART: "note: the gateway that runs read its configuration at its start; restart it to use this", "注意：运行中的网关在启动时读取配置；重启后才会生效";
+    CHANNELS_NOT_STARTED: "The gateway that runs was started without channels; restart it to use those that are configured now.", "运行中的网关启动时没有通道；重启后才会使用现在配置的通道。";
     BOOT_RESUMED: "{count} run(s) were under way when the last process ended; they go on", "上次进程结束时有 {count} 个运行未完成，现在继续";
     BOOT_UNDELIVERED: "{count} message part(s) were not delivered; see: {program} outbox list --state dead,unknown", "有 {count} 条消息未能送达；查看：{program} outbox list --state dead,unknown";
     BOOT_PART: "  {state}  {lane}  {reason}", "  {state}  {lane}  {reason}";

@@ -28,8 +28,10 @@ impl Ballast {
             // Half a ballast only takes room away from what needs it.
             let _ = fs::remove_file(self.partial());
         }
-        if self.spent.swap(!laid, Ordering::Relaxed) == laid {
-            tracing::warn!(laid, "the ballast");
+        match (self.spent.swap(!laid, Ordering::Relaxed), laid) {
+            (false, false) => tracing::warn!("the disk is nearly full: no room for the ballast"),
+            (true, true) => tracing::info!("the ballast is there again"),
+            _ => {}
         }
     }
 

@@ -114,7 +114,7 @@ impl Core {
                 &inbound.account_id,
                 &inbound.peer.id,
             ),
-            spec: self.settings.run_spec(&scope, None, None)?,
+            spec: self.settings.inbound_spec(&scope)?,
             input: Message::user(inbound.message.text.clone(), now),
             reply: ReplyTarget::Channel {
                 channel: inbound.channel.clone(),

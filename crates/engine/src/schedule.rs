@@ -130,8 +130,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         tokio::select! {
             () = core.stopped.requested() => return,
             () = core.scheduler.wake.notified() => {}
-            // A process that passes does its own work: it may lack the connector a waiting reply is rendered by.
-            _ = refill.tick(), if core.stays => fill(&core).await,
+            _ = refill.tick() => fill(&core).await,
         }
         while let Some(key) = core.scheduler.pop() {
             let permit = tokio::select! {

@@ -50,7 +50,7 @@ async fn heartbeat(core: Arc<Core>) {
         }
         // Whoever made room is not kept waiting until the next sweep.
         if core.stays && core.ballast.is_spent() {
-            core.ballast.lay();
+            core.lay_ballast().await;
         }
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
             Ok(()) => core.note_store(true),

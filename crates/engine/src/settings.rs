@@ -100,16 +100,30 @@ impl Settings {
         timeout: Option<Duration>,
     ) -> Result<RunSpec, SettingsError> {
         let model = self.model(&scope.agent, provider)?;
+        if let Err(error) = BuiltIn.open(&model) {
+            // Before anything is accepted: a configured model is never silently replaced by the offline one.
+            return Err(SettingsError::CannotSpeak { provider: error.provider });
+        }
+        Ok(self.spec(model, timeout))
+    }
+
+    /// The same for a message that came from a network. Whether its model can be used shows when it is run: whoever
+    /// wrote gets an answer that says so, and not silence.
+    pub fn inbound_spec(&self, scope: &Scope) -> Result<RunSpec, SettingsError> {
+        Ok(self.spec(self.model(&scope.agent, None)?, None))
+    }
+
+    fn spec(&self, model: ModelRef, timeout: Option<Duration>) -> RunSpec {
         let configured = Duration::from_secs(u64::from(self.config.agents.defaults.timeout_seconds));
         let deadline = timeout.unwrap_or(configured);
-        Ok(RunSpec {
+        RunSpec {
             config_revision: self.revision.clone(),
             models: vec![model],
             limits: Limits {
                 deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
                 history: HISTORY,
             },
-        })
+        }
     }
 
     /// The model that answers: the provider named, else what the agent or the defaults name, else the offline one.
@@ -124,7 +138,7 @@ impl Settings {
                 return Ok(tidegate_models::default_model());
             }
             let model = known.models.first().map_or_else(String::new, |model| model.id.clone());
-            return speak(ModelRef { provider: provider.to_owned(), model });
+            return Ok(ModelRef { provider: provider.to_owned(), model });
         }
         if tidegate_models::KNOWN_PROVIDERS.contains(&provider) {
             return Err(SettingsError::NoCredential { provider: provider.to_owned() });
@@ -146,7 +160,7 @@ impl Settings {
         if offline || provider == tidegate_models::OFFLINE {
             return Ok(tidegate_models::default_model());
         }
-        speak(ModelRef { provider: provider.to_owned(), model: model.to_owned() })
+        Ok(ModelRef { provider: provider.to_owned(), model: model.to_owned() })
     }
 }
 
@@ -154,13 +168,5 @@ fn primary(agent: &Agent) -> Option<&str> {
     match agent.model.as_ref()? {
         AgentModel::One(name) => Some(name),
         AgentModel::Chain(chain) => chain.primary.as_deref(),
-    }
-}
-
-/// Refuses before anything is accepted: a configured model is never silently replaced by the offline one.
-fn speak(model: ModelRef) -> Result<ModelRef, SettingsError> {
-    match BuiltIn.open(&model) {
-        Ok(_) => Ok(model),
-        Err(error) => Err(SettingsError::CannotSpeak { provider: error.provider }),
     }
 }

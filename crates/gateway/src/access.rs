@@ -96,16 +96,15 @@ fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refu
         return if given.is_some_and(|given| token.is(given)) {
             Ok(())
         } else {
-            Err(unauthorized("the token is wrong"))
+            Err(unauthorized("the token is wrong; it is in credentials/local-token of the home"))
         };
     }
     if *access == Access::Program {
-        return Err(unauthorized("this address wants the token of the home"));
+        return Err(unauthorized(
+            "this address wants `Authorization: Bearer` with the token in credentials/local-token of the home",
+        ));
     }
-    let key = token.cookie_key();
-    let now = gate.shared.now();
-    let mut cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    if !cookies.any(|header| cookie::is_good(&key, header, now)) {
+    if !gate.is_logged_in(headers) {
         return Err(unauthorized("not logged in"));
     }
     if !method.is_safe() && !is_from_own_page(headers) {
@@ -130,6 +129,16 @@ fn bearer(header: &str) -> Option<&str> {
 
 fn unauthorized(message: &str) -> Refusal {
     Refusal::new(ErrorCode::Unauthorized, message)
+}
+
+impl Gate {
+    /// Whether the browser shows a cookie of ours.
+    pub(crate) fn is_logged_in(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.shared.options.token else { return false };
+        let (key, now) = (token.cookie_key(), self.shared.now());
+        let mut cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        cookies.any(|header| cookie::is_good(&key, header, now))
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,13 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    pub(crate) fn port(address: SocketAddr, cause: io::Error) -> Self {
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => Self::PortInUse { address },
+            _ => Self::Port { address, cause },
+        }
+    }
+
     pub fn body(&self) -> ErrorBody {
         let code = match self {
             Self::PortInUse { .. } => ErrorCode::PortInUse,

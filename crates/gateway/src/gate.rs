@@ -43,6 +43,14 @@ pub async fn serve(
     Ok((gateway.serve(address).await?, gateway.control(socket)?))
 }
 
+/// Whether the port is free, before anything is started for it.
+pub fn check_port(address: SocketAddr) -> Result<(), ServeError> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(ServeError::port(address, cause)),
+    }
+}
+
 /// Opens the control socket alone: where others join a command that holds the home for a moment.
 pub fn control(engine: Engine, socket: &Path) -> Result<Server, ServeError> {
     let options = Options {

@@ -25,7 +25,7 @@ mod token;
 pub use access::Access;
 pub use cookie::COOKIE;
 pub use error::ServeError;
-pub use gate::{Gateway, Options, ServerOptions, control, serve};
+pub use gate::{Gateway, Options, ServerOptions, check_port, control, serve};
 pub use routes::{ROUTES, Route};
 pub use server::Server;
 pub use token::LocalToken;

@@ -51,10 +51,8 @@ struct Hall {
 
 impl Server {
     pub(crate) async fn port(shared: Arc<Shared>, wanted: SocketAddr) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(wanted).await.map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::AddrInUse => ServeError::PortInUse { address: wanted },
-            _ => ServeError::Port { address: wanted, cause },
-        })?;
+        let bound = TcpListener::bind(wanted).await;
+        let listener = bound.map_err(|cause| ServeError::port(wanted, cause))?;
         let address = listener.local_addr().map_err(|cause| ServeError::Port { address: wanted, cause })?;
         let origins = Origins::new(address, &shared.options.hosts);
         let mut server = Self::new(shared);

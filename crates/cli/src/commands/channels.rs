@@ -124,7 +124,7 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
         print_line(&app.fill(texts::CHANNELS_STOPPED, &[("program", &app.program)]))?;
     } else if channels.is_empty() {
         let none = configured(&loaded.config, &home).is_empty();
-        let text = if none { texts::NO_CHANNELS } else { texts::NO_PARTS };
+        let text = if none { texts::NO_CHANNELS } else { texts::CHANNELS_NOT_STARTED };
         print_line(&app.fill(text, &[("program", &app.program)]))?;
     } else {
         let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), iso_timestamp);

@@ -60,7 +60,16 @@ fn change(app: &App, parsed: &Parsed, change: &Change, done: tidegate_runtime::c
     } else {
         print_line(&app.fill(done, &[("path", path), ("revision", &edited.revision.number)]))?;
     }
+    mention_restart(app, parsed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A gateway that runs does not see a change by itself.
+fn mention_restart(app: &App, parsed: &Parsed) -> Result<(), Failure> {
+    if home_of(parsed)?.holder().is_some_and(|holder| holder.contains("(gateway)")) {
+        complain(app.say(texts::NEEDS_RESTART));
+    }
+    Ok(())
 }
 
 pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -166,6 +175,7 @@ pub(super) fn rollback(app: &App, command: &'static Command, parsed: &Parsed) ->
             &app.fill(texts::CONFIG_RESTORED, &[("number", &number), ("revision", &revision.number)]),
         )?;
     }
+    mention_restart(app, parsed)?;
     Ok(ExitCode::SUCCESS)
 }
 

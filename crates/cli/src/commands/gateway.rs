@@ -46,9 +46,13 @@ pub(super) fn up(app: &App, command: &'static Command, parsed: &Parsed) -> Outco
         print_line(&app.fill(texts::UP_FIRST, &values))?;
     }
     if let Ok(link) = block_on(fresh_link(&home)) {
-        if !parsed.has("json") {
-            print_line(app.say(texts::UP_RUNNING))?;
+        let live = block_on(live_status(&home))?.unwrap_or_default();
+        if parsed.has("json") {
+            print_line(&json!({ "url": live["address"], "link": link, "pid": live["pid"] }).to_string())?;
+            return Ok(ExitCode::SUCCESS);
         }
+        let at = live["address"].as_str().unwrap_or_default();
+        print_line(&app.fill(texts::UP_RUNNING, &[("url", &at)]))?;
         return show_link(app, parsed, &link);
     }
     host(app, command, parsed, &home, true)
@@ -120,6 +124,12 @@ impl Host {
         for channel in without_connector(&loaded.config) {
             complain(&app.fill(texts::CHANNEL_NOT_YET, &[("channel", &channel)]));
         }
+        let ip = match loaded.config.gateway.bind {
+            Bind::Loopback => [127, 0, 0, 1],
+            Bind::Lan => [0, 0, 0, 0],
+        };
+        // Before anything is received or answered.
+        tidegate_gateway::check_port((ip, port).into())?;
         let store = open_to_stay(home, &loaded.config, Access::Write).await?;
         let settings = Settings::new(loaded);
         let scope = settings.scope(None)?;
@@ -130,10 +140,6 @@ impl Host {
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         let stop = Shutdown::new();
-        let ip = match loaded.config.gateway.bind {
-            Bind::Loopback => [127, 0, 0, 1],
-            Bind::Lan => [0, 0, 0, 0],
-        };
         let options = ServerOptions {
             address: (ip, port).into(),
             token: home.local_token(),
@@ -167,7 +173,9 @@ impl Host {
             print_line(&app.fill(texts::GATEWAY_LISTENS, &[("version", &version), ("url", &url)]))?;
             let home = self.engine.home().root().display().to_string();
             print_line(&app.fill(texts::GATEWAY_HOME, &[("home", &home), ("channels", &names)]))?;
-            if self.engine.settings().is_offline() {
+            if let Err(error) = self.usable_model() {
+                complain(&app.fill(texts::UP_NO_MODEL, &[("cause", &error)]));
+            } else if self.engine.settings().is_offline() {
                 print_line(app.say(texts::UP_OFFLINE))?;
             }
             if let Some(link) = link {
@@ -183,6 +191,12 @@ impl Host {
             complain(&format!("[{}] {failure}", failure.code));
         }
         Ok(())
+    }
+
+    /// Whether the default agent can answer at all.
+    fn usable_model(&self) -> Result<(), tidegate_engine::SettingsError> {
+        let settings = self.engine.settings();
+        settings.run_spec(&settings.scope(None)?, None, None).map(drop)
     }
 
     /// What was left behind, and what could not be delivered while nobody was here to tell.
@@ -231,7 +245,7 @@ impl Host {
             let message = texts::GATEWAY_FAILED.with(&[("cause", &error)]);
             return Err(Failure::new(error.code(), message));
         }
-        if !quiet {
+        if !quiet && drained > 0 {
             complain(&app.fill(texts::GATEWAY_STOPPED, &[("count", &drained)]));
         }
         Ok(ExitCode::SUCCESS)

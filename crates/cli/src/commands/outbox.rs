@@ -51,13 +51,26 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
                 printable(&row.lane),
                 row.attempt.to_string(),
                 iso_timestamp(row.updated_at),
-                printable(row.reason.as_deref().unwrap_or_default()),
-                printable(&row.body.chars().take(SHOWN).collect::<String>()),
+                shortened(row.reason.as_deref().unwrap_or_default()),
+                shortened(&words(&row.body)),
             ]
         }));
         print(&table(&lines))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a person would read of a part; a part that says so in no way we know is shown as it is.
+fn words(body: &str) -> String {
+    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    let known = [&parsed["output"]["text"], &parsed["error"]["message"], &parsed["text"]];
+    known.into_iter().find_map(Value::as_str).unwrap_or(body).to_owned()
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.replace('\n', " ");
+    let cut: String = line.chars().take(SHOWN).collect();
+    printable(&if cut.len() < line.len() { format!("{cut}…") } else { cut })
 }
 
 fn states(command: &'static Command, parsed: &Parsed) -> Result<Vec<OutboxState>, Failure> {

@@ -9,7 +9,7 @@ use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{OutboxRow, RunFilter, RunLookup, RunRow, ToolRunRow};
 
 use super::block_on;
-use super::sessions::{label_of, limit, titles};
+use super::sessions::{find, label_of, limit, titles};
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
@@ -25,13 +25,19 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let scope = Settings::new(&loaded).reading_scope(parsed.value("agent"))?;
-    let filter = RunFilter {
+    let mut filter = RunFilter {
         state: parsed.value("state").map(|text| state(command, text)).transpose()?,
         session: parsed.value("session").map(|name| SessionKey::named(scope.clone(), name)),
         limit: limit(command, parsed)?,
     };
     let rows = block_on(async {
         let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Vec::new()) };
+        // A conversation of a channel, or an id: whatever the list of sessions shows.
+        if let Some(name) = parsed.value("session")
+            && let Ok(row) = find(app, &store, &scope, name).await
+        {
+            filter.session = Some(row.key);
+        }
         Ok(store.runs(&scope.tenant, filter).await?)
     })?;
     if parsed.has("json") {

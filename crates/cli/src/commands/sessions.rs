@@ -182,7 +182,12 @@ fn read(app: &App, parsed: &Parsed, limit: Option<u32>) -> Result<(SessionRow, V
 }
 
 /// Finds a conversation by what `sessions list` shows: its name, its id or alias, or its full key.
-async fn find(app: &App, store: &Arc<dyn Store>, scope: &Scope, wanted: &str) -> Result<SessionRow, Failure> {
+pub(super) async fn find(
+    app: &App,
+    store: &Arc<dyn Store>,
+    scope: &Scope,
+    wanted: &str,
+) -> Result<SessionRow, Failure> {
     let full = wanted.parse::<SessionKey>().ok().filter(|key| key.scope.tenant == scope.tenant);
     // `helper/work` is how the list shows the session `work` of another agent.
     let of_agent = wanted.split_once('/').and_then(|(agent, name)| {

@@ -32,6 +32,10 @@ pub(crate) async fn follow_link(
         Ok(cookie) => {
             (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)]).into_response()
         }
+        // Whoever opens the link again and is logged in already wants the page.
+        Err(_) if gate.is_logged_in(&headers) => {
+            (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned())]).into_response()
+        }
         Err(Redeemed::TooManyTries) => login_page(&headers, StatusCode::TOO_MANY_REQUESTS, texts::LOGIN_WAIT),
         Err(_) => login_page(&headers, StatusCode::UNAUTHORIZED, texts::LOGIN_BODY),
     }
