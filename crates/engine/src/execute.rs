@@ -155,19 +155,16 @@ impl Core {
             principal: work.principal.clone(),
             now,
         };
-        match self.store.finish(&turn.lease, bare).await {
-            Ok(finished) => {
-                self.tell_end(work, turn.lease.attempt, Err(body));
-                if finished.more {
-                    self.scheduler.push(work.key.clone());
-                }
+        if let Ok(finished) = self.store.finish(&turn.lease, bare).await {
+            self.tell_end(work, turn.lease.attempt, Err(body));
+            if finished.more {
+                self.scheduler.push(work.key.clone());
             }
-            Err(_) => {
-                self.live.end(work.run, Err(body));
-                if let Err(error) = self.store.release(&turn.lease, now).await {
-                    self.fail(error);
-                }
-            }
+            return;
+        }
+        self.live.end(work.run, Err(body));
+        if let Err(error) = self.store.release(&turn.lease, now).await {
+            self.fail(error);
         }
     }
 

@@ -128,7 +128,7 @@ impl Settings {
 
     /// The model that answers: the provider named, else what the agent or the defaults name, else the offline one.
     fn model(&self, agent: &AgentId, provider: Option<&str>) -> Result<ModelRef, SettingsError> {
-        let Some(provider) = provider else { return self.configured_model(agent) };
+        let Some(provider) = provider else { return Ok(self.configured_model(agent)) };
         if provider == tidegate_models::OFFLINE {
             return Ok(tidegate_models::default_model());
         }
@@ -148,19 +148,19 @@ impl Settings {
         Err(SettingsError::UnknownProvider { provider: provider.to_owned(), known: known.join(", ") })
     }
 
-    fn configured_model(&self, agent: &AgentId) -> Result<ModelRef, SettingsError> {
+    fn configured_model(&self, agent: &AgentId) -> ModelRef {
         let agents = &self.config.agents;
         let own = agents.list.iter().find(|entry| entry.id == agent.as_str()).and_then(primary);
         let Some(name) = own.or(agents.defaults.model.primary.as_deref()) else {
-            return Ok(tidegate_models::default_model());
+            return tidegate_models::default_model();
         };
         let (provider, model) = name.split_once('/').unwrap_or((name, ""));
         let providers = &self.config.models.providers;
         let offline = providers.get(provider).is_some_and(|known| known.api == ModelApi::Offline);
         if offline || provider == tidegate_models::OFFLINE {
-            return Ok(tidegate_models::default_model());
+            return tidegate_models::default_model();
         }
-        Ok(ModelRef { provider: provider.to_owned(), model: model.to_owned() })
+        ModelRef { provider: provider.to_owned(), model: model.to_owned() }
     }
 }
 
