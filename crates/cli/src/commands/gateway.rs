@@ -72,8 +72,9 @@ fn host(app: &App, command: &'static Command, parsed: &Parsed, home: &Home, link
         host.report(app, parsed, link).await?;
         host.serve(app, parsed, signals).await
     });
-    // A wedged reader must not keep the program from ending.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    // Nothing is torn down under a run that did not come to its end: it would take that for a failure and write it
+    // down. The process ends with it, and the next start settles it like after a crash.
+    std::mem::forget(runtime);
     outcome
 }
 
