@@ -1,7 +1,5 @@
 //! A full disk under a live gateway: reading goes on, writing is refused for now, and nothing acknowledged is lost.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::files::Account;
@@ -71,10 +69,11 @@ fn a_gateway_that_is_killed_on_a_full_disk_loses_nothing() {
     let Some(disk) = SmallDisk::sized("40m") else { return };
     let root = disk.root();
     let call = || disk.call(&["up", "--json", "--port", "0"]);
-    let live = Live::with(call().env("TIDEGATE_OFFLINE_DELAY_MS", "100"), &root);
+    let live = Live::with(call().env("TIDEGATE_OFFLINE_DELAY_MS", "50"), &root);
     let mut owed = Vec::new();
     for at in 0..4 {
-        let text = format!("question {at}");
+        // Each takes longer than the one before, so that some are under way when the first has ended.
+        let text = format!("question {at} {}", "more ".repeat(40 * at)).trim().to_owned();
         assert_eq!(
             live.post(&format!("s{at}"), &text, &format!("k{at}")).expect("an answer").status / 100,
             2
@@ -82,7 +81,10 @@ fn a_gateway_that_is_killed_on_a_full_disk_loses_nothing() {
         owed.push(text);
     }
     disk.fill(0);
-    std::thread::sleep(Duration::from_millis(100));
+    eventually("one has ended on the full disk", || {
+        let runs = disk.call(&["runs", "list", "--json"]).json();
+        runs["runs"].as_array()?.iter().any(|run| run["state"] == "completed").then_some(())
+    });
     live.kill();
     disk.free();
     let again = Live::with(call(), &root);
