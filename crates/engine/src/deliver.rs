@@ -259,6 +259,10 @@ impl Core {
                 },
                 Step::Send => match self.guard(supervised.connector.send(part, &key)).await {
                     Ok(SendOutcome::Unknown { reason }) | Err(reason) => reason,
+                    // This try was refused; an earlier one may be there for everybody to see.
+                    Ok(SendOutcome::Rejected { reason }) if sending.doubtful || tries > 0 => {
+                        return SendOutcome::Unknown { reason };
+                    }
                     Ok(outcome) => return outcome,
                 },
             };

@@ -107,7 +107,11 @@ async fn mirror(core: &Core, task: &MirrorTask) -> Result<(), EngineError> {
     let path = folder.join(format!("{name}.jsonl"));
     let pending = render(core, task, task.position.seq).await?;
     let unusable = |cause| name_file(home.unusable(cause), &path);
-    let from = match inspect(&path, &header, task.position, &pending.text).map_err(unusable)? {
+    let found = {
+        let (path, header, noted, next) = (path.clone(), header.clone(), task.position, pending.text.clone());
+        off_thread(move || inspect(&path, &header, noted, &next)).await.map_err(unusable)?
+    };
+    let from = match found {
         Found::Ours => task.position.bytes,
         Found::Absent => 0,
         Found::Damaged => {
@@ -123,11 +127,23 @@ async fn mirror(core: &Core, task: &MirrorTask) -> Result<(), EngineError> {
         (pending.text, pending.last_seq, Checksum::resume(task.position.checksum))
     };
     fault::pause("engine.mirror.before_write").await;
-    let bytes = write_from(&path, from, &text).map_err(unusable)?;
+    let written = {
+        let path = path.clone();
+        off_thread(move || Ok((write_from(&path, from, &text)?, before.with(text.as_bytes()).value()))).await
+    };
+    let (bytes, checksum) = written.map_err(unusable)?;
     fault::pause("engine.mirror.written").await;
-    let position = MirrorPosition { seq: last_seq, bytes, checksum: before.with(text.as_bytes()).value() };
+    let position = MirrorPosition { seq: last_seq, bytes, checksum };
     core.store.note_mirrored(&core.tenant, task.session, position).await?;
     Ok(())
+}
+
+/// Files are read and written where nobody else waits for the thread.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tidegate_runtime::spawn_blocking("transcript", work).join().await;
+    done.unwrap_or_else(|end| Err(io::Error::other(end.to_string())))
 }
 
 struct Rendered {

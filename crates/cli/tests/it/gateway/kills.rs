@@ -126,6 +126,15 @@ impl<'a> Life<'a> {
         self.second.wait_for(second);
     }
 
+    /// A part whose sender died is in the file and not settled yet: the next gateway reads it back.
+    fn parts_are_settled(&self) {
+        let begin = std::time::Instant::now();
+        while !outbox(self.home, "pending,sending").is_empty() {
+            assert!(begin.elapsed() < std::time::Duration::from_secs(60), "a part is never settled");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     /// Each line answered once and in order per peer, nothing else; the home settled.
     fn look(&self, printed: Option<&Value>) {
         for (name, account) in [("default", &self.default), ("second", &self.second)] {
@@ -185,6 +194,7 @@ fn discover(backend: Backend, story: &Story) -> Option<BTreeMap<String, usize>> 
     let mut live = Live::with(up(&home).env("TIDEGATE_FAULT_TRACE", &trace), home.root());
     life.play(Some(&mut live));
     life.answered();
+    life.parts_are_settled();
     live.end();
     life.look(None);
     let mut passed = BTreeMap::new();
@@ -216,6 +226,7 @@ fn kill_at(backend: Backend, story: &Story, point: &str, hit: usize) -> bool {
     };
     let next = Live::with(up(&home), home.root());
     life.answered();
+    life.parts_are_settled();
     next.end();
     life.look(printed.as_ref());
     died
