@@ -60,7 +60,7 @@ async fn a_caller_whose_run_is_over_the_budget_is_told_that_it_was_interrupted()
     drop(engine);
     let engine = start(folder.path()).await;
     let row = engine.library().run(&scope().tenant, &RunLookup::Id(waiting.run)).await.unwrap().unwrap();
-    assert_eq!(row.state, RunState::Interrupted);
+    assert_eq!((row.state, row.started_at), (RunState::Aborted, None));
     ask(&engine, "main", "the session is free").await.unwrap();
     close(engine).await;
 }
