@@ -14,6 +14,7 @@ use crate::error::{TxError, TxResult, message, sqlstate};
 use crate::open::{PostgresOptions, Target};
 use crate::role;
 use crate::rows::unsigned;
+use crate::transaction::{TRIES, pause_before};
 
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "core", sql: include_str!("../migrations/0001_core.sql") },
@@ -59,9 +60,24 @@ async fn steps(connection: &mut PgConnection, schema: &str, user: &str, number: 
         SchemaFit::Empty | SchemaFit::Older => {}
     }
     for migration in MIGRATIONS.iter().filter(|migration| migration.number <= number) {
-        apply(connection, schema, migration).await?;
+        patiently(connection, schema, migration).await?;
     }
     Ok(())
+}
+
+/// A step locks tables one after the other, and so does whoever reads meanwhile: the server may have to end one of
+/// them. The step is whole or not there at all, so it is tried again.
+async fn patiently(connection: &mut PgConnection, schema: &str, migration: &Migration) -> TxResult<()> {
+    let mut tried = 1;
+    loop {
+        match apply(connection, schema, migration).await {
+            Err(error) if tried < TRIES && error.is_collision() => {
+                tried += 1;
+                tokio::time::sleep(pause_before(tried)).await;
+            }
+            other => return other,
+        }
+    }
 }
 
 async fn apply(connection: &mut PgConnection, schema: &str, migration: &Migration) -> TxResult<()> {

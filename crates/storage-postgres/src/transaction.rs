@@ -19,7 +19,7 @@ use crate::error::{TxError, TxResult};
 use crate::open::{Mode, PostgresStore};
 
 /// How often a transaction that collided with another one is tried.
-const TRIES: u32 = 6;
+pub(crate) const TRIES: u32 = 6;
 /// Above the server's own statement timeout: only a silent network gets here.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
@@ -241,7 +241,7 @@ pub(crate) async fn lock_instance(transaction: &mut PgConnection, instance: Inst
 }
 
 /// Longer with every try, and different for everybody who collided.
-fn pause_before(tried: u32) -> Duration {
+pub(crate) fn pause_before(tried: u32) -> Duration {
     let mut random = [0; 1];
     // Without randomness the pause is merely even.
     let _ = getrandom::fill(&mut random);

@@ -35,12 +35,13 @@ fn at_once(home: &Home, words: &[Vec<String>]) -> Vec<Value> {
                 })
             })
             .collect();
-        let answers = asks.into_iter().map(|ask| ask.join().expect("an ask succeeds")).collect();
+        // First all of them, so that one that fails does not leave the readers reading for ever.
+        let asked: Vec<_> = asks.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::Relaxed);
         for reader in readers {
             assert!(reader.join().expect("reading beside the asks never fails") > 0);
         }
-        answers
+        asked.into_iter().map(|answer| answer.expect("an ask succeeds")).collect()
     })
 }
 
