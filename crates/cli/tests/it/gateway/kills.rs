@@ -130,7 +130,7 @@ impl<'a> Life<'a> {
     fn parts_are_settled(&self) {
         let begin = std::time::Instant::now();
         while !outbox(self.home, "pending,sending").is_empty() {
-            assert!(begin.elapsed() < std::time::Duration::from_secs(60), "a part is never settled");
+            assert!(begin.elapsed() < std::time::Duration::from_mins(1), "a part is never settled");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
