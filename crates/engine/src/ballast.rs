@@ -62,11 +62,12 @@ impl Ballast {
 
     /// Gives the room up. Answers whether there was any.
     pub(crate) fn free(&self) -> bool {
+        // Said first: whoever sees that the file is gone finds out why.
+        self.spent.store(true, Ordering::Relaxed);
         let _ = fs::remove_file(self.partial());
         let freed = fs::remove_file(&self.path).is_ok();
         if freed {
             tracing::warn!("the disk is full: gave up the ballast");
-            self.spent.store(true, Ordering::Relaxed);
             // The room is free once the folder knows.
             let _ =
                 self.path.parent().map(File::open).map(|folder| folder.and_then(|folder| folder.sync_all()));
