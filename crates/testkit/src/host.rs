@@ -197,9 +197,12 @@ impl Plan {
 
     async fn until_quiet(&self, engine: &Engine) -> Result<(), String> {
         let waited = async {
+            let mut looks = 0;
             loop {
-                let open = self.left_to_do(engine).await;
-                if open.is_empty() && self.until != Until::Signal {
+                // Parts and runs are counted one after the other: a run that ends in between leaves a part unseen by
+                // one look, and by no second one.
+                looks = if self.left_to_do(engine).await.is_empty() { looks + 1 } else { 0 };
+                if looks == 2 && self.until != Until::Signal {
                     return say(QUIET);
                 }
                 tokio::time::sleep(LOOK).await;
