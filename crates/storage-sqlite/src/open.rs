@@ -102,7 +102,13 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
-        let task = tidegate_runtime::spawn_blocking("sqlite-read", move || readers.with(work));
+        // Before the thread: a thousand readers are not a thousand threads.
+        let seat = readers.seat().await?;
+        let task = tidegate_runtime::spawn_blocking("sqlite-read", move || {
+            let result = readers.with(work);
+            drop(seat);
+            result
+        });
         let result = task.join().await.unwrap_or_else(|end| Err(StoreError::Internal(end.to_string())));
         result.map_err(|error| name_file(error, &self.path))
     }
