@@ -44,7 +44,7 @@ pub(crate) async fn retry(
 ) -> TxResult<Decided> {
     let tenant = principal.tenant();
     let Some(part) = find(transaction, tenant, id).await? else { return Ok(Decided::NotFound) };
-    if !matches!(part.state, OutboxState::Unknown | OutboxState::Dead | OutboxState::Dropped) {
+    if !part.state.may_be_retried() {
         return Ok(Decided::Refused(part.state));
     }
     let parts = sqlx::query(
@@ -70,7 +70,7 @@ pub(crate) async fn give_up(
 ) -> TxResult<Decided> {
     let tenant = principal.tenant();
     let Some(part) = find(transaction, tenant, id).await? else { return Ok(Decided::NotFound) };
-    if !matches!(part.state, OutboxState::Pending | OutboxState::Unknown | OutboxState::Dead) {
+    if !part.state.may_be_dropped() {
         return Ok(Decided::Refused(part.state));
     }
     sqlx::query(

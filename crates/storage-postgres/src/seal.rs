@@ -1,12 +1,10 @@
 //! Sealing the audit trail. One sealer at a time for each tenant; rows that committed late are in the next seal.
 
-use std::fmt::Write as _;
-
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::TenantId;
-use tidegate_storage::{AuditContent, AuditTrail, Result, Seal, SealedRow, StoreError, chain};
+use tidegate_storage::{AuditContent, AuditTrail, Result, Seal, SealedRow, new_salt};
 
 use crate::error::TxResult;
 use crate::open::{ENGINE, PostgresStore};
@@ -133,7 +131,6 @@ async fn seal(
     .fetch_optional(&mut *transaction)
     .await?;
     let before = before.as_ref().map(read_seal).transpose()?;
-    let number = before.as_ref().map_or(1, |before| before.number + 1);
     let (mut ords, mut salts, mut digests) = (Vec::new(), Vec::new(), Vec::new());
     for row in &open {
         let salt = new_salt()?;
@@ -141,23 +138,14 @@ async fn seal(
         digests.push(content(row)?.digest(&salt));
         salts.push(salt);
     }
-    let seal = Seal {
-        number,
-        rows: i64::try_from(open.len()).unwrap_or(i64::MAX),
-        chain: chain(
-            before.as_ref().map_or("", |before| &before.chain),
-            number,
-            digests.iter().map(String::as_str),
-        ),
-        sealed_at: now,
-    };
+    let seal = Seal::after(before.as_ref(), &digests, now);
     sqlx::query(
         "UPDATE audit_logs a SET seal = $2, salt = sealed.salt, digest = sealed.digest
          FROM unnest($3::bigint[], $4::text[], $5::text[]) AS sealed (ord, salt, digest)
          WHERE a.tenant_id = $1 AND a.ord = sealed.ord",
     )
     .bind(tenant.as_str())
-    .bind(number)
+    .bind(seal.number)
     .bind(ords)
     .bind(salts)
     .bind(digests)
@@ -174,14 +162,4 @@ async fn seal(
     .execute(transaction)
     .await?;
     Ok(Some(seal))
-}
-
-/// Without it a digest of few possible contents could be guessed after the content was erased.
-fn new_salt() -> Result<String> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).map_err(|error| StoreError::Internal(error.to_string()))?;
-    Ok(random.iter().fold(String::with_capacity(32), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    }))
 }

@@ -41,7 +41,7 @@ pub(crate) fn retry(
 ) -> Result<Decided> {
     let tenant = principal.tenant();
     let Some(part) = find(connection, tenant, id)? else { return Ok(Decided::NotFound) };
-    if !matches!(part.state, OutboxState::Unknown | OutboxState::Dead | OutboxState::Dropped) {
+    if !part.state.may_be_retried() {
         return Ok(Decided::Refused(part.state));
     }
     let parts = execute(
@@ -63,7 +63,7 @@ pub(crate) fn give_up(
 ) -> Result<Decided> {
     let tenant = principal.tenant();
     let Some(part) = find(connection, tenant, id)? else { return Ok(Decided::NotFound) };
-    if !matches!(part.state, OutboxState::Pending | OutboxState::Unknown | OutboxState::Dead) {
+    if !part.state.may_be_dropped() {
         return Ok(Decided::Refused(part.state));
     }
     execute(

@@ -1,11 +1,9 @@
 //! Sealing the audit trail.
 
-use std::fmt::Write as _;
-
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use tidegate_protocol::TenantId;
-use tidegate_storage::{AuditContent, AuditTrail, Result, Seal, SealedRow, StoreError, chain};
+use tidegate_storage::{AuditContent, AuditTrail, Result, Seal, SealedRow, new_salt};
 
 use crate::migrate::has_schema;
 use crate::open::SqliteStore;
@@ -113,42 +111,20 @@ fn seal(connection: &Connection, tenant: &TenantId, limit: u32, now: i64) -> Res
         params![tenant.as_str()],
         read_seal,
     )?;
-    let number = before.as_ref().map_or(1, |before| before.number + 1);
-    let mut digests = Vec::with_capacity(open.len());
-    for (ord, content) in &open {
-        let salt = new_salt()?;
-        let digest = content.digest(&salt);
+    let salts = open.iter().map(|_| new_salt()).collect::<Result<Vec<_>>>()?;
+    let digests: Vec<_> = open.iter().zip(&salts).map(|((_, content), salt)| content.digest(salt)).collect();
+    let seal = Seal::after(before.as_ref(), &digests, now);
+    for (((ord, _), salt), digest) in open.iter().zip(&salts).zip(&digests) {
         execute(
             connection,
             "UPDATE audit_logs SET seal = ?2, salt = ?3, digest = ?4 WHERE ord = ?1",
-            params![ord, number, salt, digest],
+            params![ord, seal.number, salt, digest],
         )?;
-        digests.push(digest);
     }
-    let seal = Seal {
-        number,
-        rows: i64::try_from(open.len()).unwrap_or(i64::MAX),
-        chain: chain(
-            before.as_ref().map_or("", |before| &before.chain),
-            number,
-            digests.iter().map(String::as_str),
-        ),
-        sealed_at: now,
-    };
     execute(
         connection,
         "INSERT INTO audit_seals (tenant_id, number, rows, chain, sealed_at) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![tenant.as_str(), seal.number, seal.rows, seal.chain, seal.sealed_at],
     )?;
     Ok(Some(seal))
-}
-
-/// Without it a digest of few possible contents could be guessed after the content was erased.
-fn new_salt() -> Result<String> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).map_err(|error| StoreError::Internal(error.to_string()))?;
-    Ok(random.iter().fold(String::with_capacity(32), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    }))
 }

@@ -1,11 +1,10 @@
 //! ACCEPT: the commit after which a message may be acknowledged.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 use tidegate_policy::Principal;
 use tidegate_protocol::{Inbound, InboxId, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey};
 
+use crate::audit::hex;
 use crate::lease::{Lease, Owner};
 
 /// Everything that becomes durable with an accepted request, in one transaction.
@@ -72,10 +71,7 @@ impl Idempotency {
 }
 
 fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 /// What ACCEPT did.

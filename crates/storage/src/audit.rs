@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use tidegate_protocol::TenantId;
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 
 #[async_trait]
 pub trait AuditTrail: Send + Sync {
@@ -34,6 +34,27 @@ pub struct Seal {
     pub rows: i64,
     pub chain: String,
     pub sealed_at: i64,
+}
+
+impl Seal {
+    /// The seal that follows `before` and covers these digests.
+    pub fn after(before: Option<&Self>, digests: &[String], now: i64) -> Self {
+        let number = before.map_or(1, |before| before.number + 1);
+        let previous = before.map_or("", |before| before.chain.as_str());
+        Self {
+            number,
+            rows: i64::try_from(digests.len()).unwrap_or(i64::MAX),
+            chain: chain(previous, number, digests.iter().map(String::as_str)),
+            sealed_at: now,
+        }
+    }
+}
+
+/// For one row. Without it a digest of few possible contents could be guessed after the content was erased.
+pub fn new_salt() -> Result<String> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).map_err(|error| StoreError::Internal(error.to_string()))?;
+    Ok(hex(&random))
 }
 
 /// A row as it is stored, with what its seal noted about it.
@@ -79,7 +100,7 @@ impl AuditContent {
 }
 
 /// The chain value of a seal over these digests, after the chain value before it (empty for the first).
-pub fn chain<'a>(before: &str, number: i64, digests: impl IntoIterator<Item = &'a str>) -> String {
+fn chain<'a>(before: &str, number: i64, digests: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     hash.update((before.len() as u64).to_be_bytes());
     hash.update(before.as_bytes());
@@ -127,7 +148,7 @@ pub fn check(before: Option<&Seal>, seal: &Seal, rows: &[SealedRow]) -> Vec<Brea
     breaks
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
@@ -153,10 +174,8 @@ mod tests {
     }
 
     fn seal(before: Option<&Seal>, rows: &[SealedRow]) -> Seal {
-        let number = before.map_or(1, |before| before.number + 1);
-        let previous = before.map_or("", |before| before.chain.as_str());
-        let chain = chain(previous, number, rows.iter().map(|row| row.digest.as_str()));
-        Seal { number, rows: i64::try_from(rows.len()).unwrap(), chain, sealed_at: 9 }
+        let digests: Vec<_> = rows.iter().map(|row| row.digest.clone()).collect();
+        Seal::after(before, &digests, 9)
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod sweep;
 mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
-pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, chain, check};
+pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
 pub use error::{Result, StoreError};
 pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
 pub use inbox::{Inbox, Ingest};

@@ -146,6 +146,16 @@ impl OutboxState {
         }
     }
 
+    /// Whether a person may want it sent (again).
+    pub fn may_be_retried(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Dead | Self::Dropped)
+    }
+
+    /// Whether a person may give it up.
+    pub fn may_be_dropped(&self) -> bool {
+        matches!(self, Self::Pending | Self::Unknown | Self::Dead)
+    }
+
     /// The state a send outcome leads to.
     pub fn after(outcome: &SendOutcome) -> Self {
         match outcome {
