@@ -181,12 +181,11 @@ impl Bench {
                 run: NewRun {
                     id: new_id(&SystemClock)?,
                     client_key: None,
-                    spec: RunSpec {
-                        config_revision: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-                            .to_owned(),
-                        models: vec![ModelRef { provider: "offline".to_owned(), model: "echo".to_owned() }],
-                        limits: Limits { deadline_ms: 600_000, history: 12 },
-                    },
+                    spec: RunSpec::new(
+                        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                        vec![ModelRef { provider: "offline".to_owned(), model: "echo".to_owned() }],
+                        Limits::new(600_000, 12),
+                    ),
                     input: Message::user(
                         "What is the tide at the gate this evening, and when does it turn?",
                         0,
@@ -281,9 +280,7 @@ fn message(at: usize) -> Message {
         return Message::user("What is the tide at the gate this evening, and when does it turn?", 0);
     }
     Message::Assistant {
-        content: vec![Block::Text {
-            text: "High water is at 19:40; it turns about ten minutes later. ".repeat(4),
-        }],
+        content: vec![Block::text("High water is at 19:40; it turns about ten minutes later. ".repeat(4))],
         origin: origin(),
         usage: Usage { input: 100, output: 50, ..Usage::default() },
         stop_reason: StopReason::Stop,

@@ -11,7 +11,7 @@ pub(crate) fn build(history: &[Entry], input: &Message) -> Vec<Message> {
 
 fn has_content(message: &Message) -> bool {
     message.content().iter().any(|block| match block {
-        Block::Text { text } => !text.trim().is_empty(),
+        Block::Text { text, .. } => !text.trim().is_empty(),
         _ => true,
     })
 }

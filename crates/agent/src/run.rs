@@ -1,7 +1,7 @@
 //! The turn loop, for now one turn: read the context, stream the answer, say how it ended.
 
 use futures_util::StreamExt as _;
-use tidegate_models::{Model, ModelEvent, Request};
+use tidegate_models::{Model, ModelEvent, Options, Request};
 use tidegate_protocol::{
     Block, ErrorBody, ErrorCode, Message, Origin, RunEventBody, RunSpec, StopReason, Usage,
 };
@@ -43,20 +43,38 @@ pub async fn run(
 ) -> Result<Outcome, StoreError> {
     let history = journal.context(&turn.lease, turn.spec.limits.history).await?;
     let name = turn.lease.alias.clone().unwrap_or_else(|| turn.lease.session.to_string());
-    let request = Request { messages: context::build(&history, &turn.input), session_name: name };
+    let request = Request {
+        messages: context::build(&history, &turn.input),
+        options: Options {
+            max_tokens: turn.spec.limits.max_tokens,
+            thinking: turn.spec.thinking.unwrap_or_default(),
+            ..Options::default()
+        },
+        session_name: name,
+        ..Request::default()
+    };
     let mut stream = model.stream(request);
     let mut answer = Answer::default();
     emit(RunEventBody::Started);
     while let Some(event) = stream.next().await {
         match event {
             ModelEvent::Start(origin) => answer.origin = Some(origin),
-            ModelEvent::TextDelta(text) => {
-                answer.text.push_str(&text);
-                emit(RunEventBody::TextDelta { text });
-            }
+            ModelEvent::Switched { from, profile_id, failure } => emit(RunEventBody::ModelSwitched {
+                from,
+                profile_id,
+                reason: failure.kind.as_str().to_owned(),
+                message: failure.message,
+            }),
+            ModelEvent::TextDelta { text, .. } => emit(RunEventBody::TextDelta { text }),
+            ModelEvent::BlockEnd { block, .. } => answer.content.push(block),
+            ModelEvent::BlockStart { .. }
+            | ModelEvent::ThinkingDelta { .. }
+            | ModelEvent::ArgumentsDelta { .. } => {}
             ModelEvent::Usage(usage) => answer.usage = usage,
             ModelEvent::Done(reason) => return Ok(answer.complete(reason, clock.now_ms())),
-            ModelEvent::Failed(error) => return Ok(Outcome::Failed { error, usage: answer.usage }),
+            ModelEvent::Failed(failure) => {
+                return Ok(Outcome::Failed { error: failure.body(), usage: answer.usage });
+            }
         }
     }
     Ok(answer.cut_off())
@@ -65,7 +83,7 @@ pub async fn run(
 #[derive(Default)]
 struct Answer {
     origin: Option<Origin>,
-    text: String,
+    content: Vec<Block>,
     usage: Usage,
 }
 
@@ -73,7 +91,7 @@ impl Answer {
     fn complete(self, stop_reason: StopReason, timestamp: i64) -> Outcome {
         let Some(origin) = self.origin else { return self.cut_off() };
         let message = Message::Assistant {
-            content: vec![Block::Text { text: self.text }],
+            content: self.content,
             origin: origin.clone(),
             usage: self.usage,
             stop_reason,

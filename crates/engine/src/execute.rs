@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Turn};
+use tidegate_models::Ledger;
 use tidegate_policy::Principal;
 use tidegate_protocol::{
     EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
@@ -170,10 +171,8 @@ impl Core {
 
     async fn supervise(&self, turn: &Turn, live: &Live) -> End {
         let run_id = turn.lease.run;
-        let Some(reference) = turn.spec.models.first() else {
-            return End::failed(ErrorCode::ModelUnavailable, "the run names no model");
-        };
-        let model = match self.models.open(reference) {
+        let ledger = Arc::new(Ledger::default());
+        let model = match self.models.open(&turn.lease.key.scope.agent, &turn.spec, &ledger) {
             Ok(model) => model,
             Err(error) => return End::failed(ErrorCode::ModelUnavailable, error.to_string()),
         };

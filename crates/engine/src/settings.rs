@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tidegate_config::Loaded;
 use tidegate_config::schema::{Agent, AgentModel, Config, ModelApi};
-use tidegate_models::{BuiltIn, Providers as _};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, Limits, ModelRef, RunSpec, Scope};
 use tidegate_runtime::catalogue::Language;
 
@@ -100,9 +99,9 @@ impl Settings {
         timeout: Option<Duration>,
     ) -> Result<RunSpec, SettingsError> {
         let model = self.model(&scope.agent, provider)?;
-        if let Err(error) = BuiltIn.open(&model) {
+        if model.provider != tidegate_models::OFFLINE {
             // Before anything is accepted: a configured model is never silently replaced by the offline one.
-            return Err(SettingsError::CannotSpeak { provider: error.provider });
+            return Err(SettingsError::CannotSpeak { provider: model.provider });
         }
         Ok(self.spec(model, timeout))
     }
@@ -116,14 +115,8 @@ impl Settings {
     fn spec(&self, model: ModelRef, timeout: Option<Duration>) -> RunSpec {
         let configured = Duration::from_secs(u64::from(self.config.agents.defaults.timeout_seconds));
         let deadline = timeout.unwrap_or(configured);
-        RunSpec {
-            config_revision: self.revision.clone(),
-            models: vec![model],
-            limits: Limits {
-                deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-                history: HISTORY,
-            },
-        }
+        let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        RunSpec::new(self.revision.clone(), vec![model], Limits::new(deadline_ms, HISTORY))
     }
 
     /// The model that answers: the provider named, else what the agent or the defaults name, else the offline one.
@@ -140,10 +133,11 @@ impl Settings {
             let model = known.models.first().map_or_else(String::new, |model| model.id.clone());
             return Ok(ModelRef { provider: provider.to_owned(), model });
         }
-        if tidegate_models::KNOWN_PROVIDERS.contains(&provider) {
+        const KNOWN: [&str; 2] = [tidegate_models::OFFLINE, "openai-codex"];
+        if KNOWN.contains(&provider) {
             return Err(SettingsError::NoCredential { provider: provider.to_owned() });
         }
-        let mut known: Vec<&str> = tidegate_models::KNOWN_PROVIDERS.to_vec();
+        let mut known: Vec<&str> = KNOWN.to_vec();
         known.extend(providers.keys().map(String::as_str));
         Err(SettingsError::UnknownProvider { provider: provider.to_owned(), known: known.join(", ") })
     }

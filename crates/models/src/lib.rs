@@ -2,31 +2,51 @@
 //!
 //! A failure of the outside world is the last event of the stream, not an error of the call.
 
+mod call;
+mod catalogue;
+mod classify;
+mod failure;
+mod frames;
+mod ledger;
 mod offline;
+mod reading;
+mod replay;
+mod request;
 mod stream;
+mod thinking;
+mod wire;
 
 use std::sync::Arc;
 
-pub use stream::{Model, ModelEvent, ModelStream, Request};
-use tidegate_protocol::ModelRef;
+pub use catalogue::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingFormat};
+pub use classify::{classify, is_overflow};
+pub use failure::{Failure, FailureKind};
+pub use ledger::{CallOutcome, CallRecord, Ledger};
+pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
+pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
+use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 
 /// The provider that needs no network.
 pub const OFFLINE: &str = "offline";
 
-/// Providers this release knows by name. What it knows it may still not be able to speak to.
-pub const KNOWN_PROVIDERS: &[&str] = &[OFFLINE, "openai-codex"];
-
 /// Why a model cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this version cannot speak to the model provider {provider:?}; it has the {OFFLINE:?} model only")]
+#[error("{provider}: {reason}")]
 pub struct CannotSpeak {
     pub provider: String,
+    pub reason: String,
 }
 
 /// Where models come from.
 pub trait Providers: Send + Sync {
-    /// The model of that name, ready to be asked.
-    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak>;
+    /// What answers for a run: the first model of its chain, those that stand in for it behind it. Every call it makes is
+    /// recorded in `ledger`.
+    fn open(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak>;
 }
 
 /// The models that need nothing but this program.
@@ -34,10 +54,18 @@ pub trait Providers: Send + Sync {
 pub struct BuiltIn;
 
 impl Providers for BuiltIn {
-    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
-        match model.provider.as_str() {
-            OFFLINE => Ok(Arc::new(offline::Offline)),
-            other => Err(CannotSpeak { provider: other.to_owned() }),
+    fn open(
+        &self,
+        _agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        match spec.models.first() {
+            Some(model) if model.provider == OFFLINE => Ok(Arc::new(offline::Offline::new(ledger))),
+            other => Err(CannotSpeak {
+                provider: other.map(|model| model.provider.clone()).unwrap_or_default(),
+                reason: format!("only the {OFFLINE:?} model is built in"),
+            }),
         }
     }
 }

@@ -2,32 +2,58 @@
 //!
 //! It proves the whole way of a message on a machine with nothing set up. Its words are the `ask` contract's.
 
-use futures_util::{StreamExt as _, stream};
-use tidegate_protocol::{Message, Origin, StopReason, Usage};
-use tidegate_runtime::fault;
+use std::sync::Arc;
 
-use crate::stream::{Model, ModelEvent, ModelStream, Request};
+use futures_util::{StreamExt as _, stream};
+use tidegate_protocol::{Block, Message, Origin, StopReason, Usage};
+use tidegate_runtime::{Clock as _, SystemClock, fault};
+
+use crate::ledger::{CallOutcome, CallRecord, Ledger};
+use crate::request::Request;
+use crate::stream::{BlockKind, Model, ModelEvent, ModelStream};
 
 /// Characters in one delta: small enough that streaming shows.
 const DELTA_CHARS: usize = 12;
 
-pub(crate) struct Offline;
+pub(crate) struct Offline {
+    ledger: Arc<Ledger>,
+}
+
+impl Offline {
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
+        Self { ledger: Arc::clone(ledger) }
+    }
+}
 
 impl Model for Offline {
     fn stream(&self, request: Request) -> ModelStream {
-        let events = stream::iter(answer(&request)).then(|event| async {
-            match &event {
-                ModelEvent::Start(_) => fault::pause("models.offline.start").await,
-                ModelEvent::TextDelta(_) => {
-                    fault::pause("models.offline.delta").await;
-                    let delay = fault::model_delay();
-                    if !delay.is_zero() {
-                        tokio::time::sleep(delay).await;
-                    }
-                }
-                _ => {}
+        let ledger = Arc::clone(&self.ledger);
+        let started_at = SystemClock.now_ms();
+        let events = stream::iter(answer(&request)).then(move |event| {
+            if let ModelEvent::Usage(usage) = &event {
+                ledger.record(CallRecord {
+                    model: crate::default_model(),
+                    profile_id: None,
+                    started_at,
+                    usage: *usage,
+                    estimated: true,
+                    outcome: CallOutcome::Answered,
+                });
             }
-            event
+            async {
+                match &event {
+                    ModelEvent::Start(_) => fault::pause("models.offline.start").await,
+                    ModelEvent::TextDelta { .. } => {
+                        fault::pause("models.offline.delta").await;
+                        let delay = fault::model_delay();
+                        if !delay.is_zero() {
+                            tokio::time::sleep(delay).await;
+                        }
+                    }
+                    _ => {}
+                }
+                event
+            }
         });
         Box::pin(events)
     }
@@ -47,10 +73,13 @@ fn answer(request: &Request) -> Vec<ModelEvent> {
         output: tokens(&text),
         ..Usage::default()
     };
-    let mut events = vec![ModelEvent::Start(origin(route))];
+    let start = ModelEvent::BlockStart { index: 0, kind: BlockKind::Text };
+    let mut events = vec![ModelEvent::Start(origin(route)), start];
     let characters: Vec<char> = text.chars().collect();
-    events.extend(characters.chunks(DELTA_CHARS).map(|delta| ModelEvent::TextDelta(delta.iter().collect())));
-    events.extend([ModelEvent::Usage(usage), ModelEvent::Done(StopReason::Stop)]);
+    let delta = |characters: &[char]| ModelEvent::TextDelta { index: 0, text: characters.iter().collect() };
+    events.extend(characters.chunks(DELTA_CHARS).map(delta));
+    let end = ModelEvent::BlockEnd { index: 0, block: Block::text(text) };
+    events.extend([end, ModelEvent::Usage(usage), ModelEvent::Done(StopReason::Stop)]);
     events
 }
 
@@ -80,13 +109,15 @@ mod tests {
 
     async fn ask(texts: &[&str]) -> (Origin, String, ModelEvent) {
         let messages = texts.iter().map(|text| Message::user(*text, 0)).collect();
-        let events: Vec<_> =
-            Offline.stream(Request { messages, session_name: "lc-1-abcd".into() }).collect().await;
+        let events: Vec<_> = Offline::new(&Arc::default())
+            .stream(Request { messages, session_name: "lc-1-abcd".into(), ..Request::default() })
+            .collect()
+            .await;
         let Some(ModelEvent::Start(origin)) = events.first() else { panic!("no start") };
         let text = events
             .iter()
             .filter_map(|event| match event {
-                ModelEvent::TextDelta(text) => Some(text.as_str()),
+                ModelEvent::TextDelta { text, .. } => Some(text.as_str()),
                 _ => None,
             })
             .collect();

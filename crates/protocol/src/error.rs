@@ -48,6 +48,16 @@ codes! {
     AuthRequired = "AUTH_REQUIRED",
     /// No model of the chain could be used.
     ModelUnavailable = "MODEL_UNAVAILABLE",
+    /// The conversation is longer than the model can read.
+    ContextOverflow = "CONTEXT_OVERFLOW",
+    /// A rule forbids it.
+    PolicyDenied = "POLICY_DENIED",
+    /// A budget of the day or the month has no room for the run.
+    BudgetExceeded = "BUDGET_EXCEEDED",
+    /// The stored credentials cannot be read: their key is lost, locked away or another one.
+    CredentialsUnreadable = "CREDENTIALS_UNREADABLE",
+    /// A login did not come to an end that gives a credential.
+    LoginFailed = "LOGIN_FAILED",
     /// The run did not end before its deadline.
     DeadlineExceeded = "DEADLINE_EXCEEDED",
     /// The run was ended by somebody.

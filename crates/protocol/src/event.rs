@@ -6,6 +6,7 @@ use ts_rs::TS;
 
 use crate::error::ErrorBody;
 use crate::id::RunId;
+use crate::run::ModelRef;
 
 /// One event of a run. After a restart the next attempt replaces the text of the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
@@ -27,6 +28,15 @@ pub enum RunEventBody {
     Started,
     /// More of the answer's text.
     TextDelta { text: String },
+    /// A model or a credential could not be used; the next one of the chain is tried.
+    ModelSwitched {
+        from: ModelRef,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_id: Option<String>,
+        /// The class of the failure, such as `rateLimit`.
+        reason: String,
+        message: String,
+    },
     /// The run ended well; its commit has returned.
     Completed { text: String },
     /// The run ended otherwise; its commit has returned.

@@ -29,4 +29,4 @@ pub use key::{KeyError, Place, SessionKey};
 pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};
-pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ToolRunState};
+pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ThinkingLevel, ToolRunState};

@@ -69,11 +69,18 @@ pub struct Origin {
 pub enum Block {
     Text {
         text: String,
+        /// What its provider wants back with it, opaque.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text_signature: Option<String>,
     },
     Thinking {
         thinking: String,
+        /// The provider's proof, or the whole of its own form: only the same model can read it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thinking_signature: Option<String>,
+        /// The provider hid the words; the signature holds them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        redacted: bool,
     },
     Image {
         /// Base64.
@@ -83,9 +90,18 @@ pub enum Block {
     ToolCall {
         id: String,
         name: String,
+        /// An object; a string when the model wrote something that is no JSON.
         #[ts(type = "unknown")]
         arguments: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thought_signature: Option<String>,
     },
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), text_signature: None }
+    }
 }
 
 /// Why a model stopped.
@@ -99,8 +115,8 @@ pub enum StopReason {
     Aborted,
 }
 
-/// Tokens of one model call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+/// Tokens of one model call, each counted in exactly one of the four.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     #[ts(type = "number")]
@@ -114,15 +130,60 @@ pub struct Usage {
     pub cost: Cost,
 }
 
-/// Money in millionths of a US dollar: sums of it stay exact.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+impl Usage {
+    /// All tokens, whatever they cost.
+    pub fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
+    /// The tokens that were sent, cached or not.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cost = Cost(self.cost.0.saturating_add(other.cost.0));
+    }
+}
+
+/// Money in billionths of a US dollar: one token of the cheapest model is still a whole number of them, and sums stay
+/// exact.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, TS,
+)]
 #[serde(transparent)]
 pub struct Cost(#[ts(type = "number")] pub u64);
+
+impl Cost {
+    /// Billionths in a dollar.
+    const A_DOLLAR: f64 = 1e9;
+
+    /// Negative and absurd amounts become the nearest possible one.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, which is meant"
+    )]
+    pub fn from_usd(dollars: f64) -> Self {
+        Self((dollars * Self::A_DOLLAR).round() as u64)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shown, not summed")]
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / Self::A_DOLLAR
+    }
+}
 
 impl Message {
     /// A user's plain text.
     pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
-        Self::User { content: vec![Block::Text { text: text.into() }], timestamp }
+        Self::User { content: vec![Block::text(text)], timestamp }
     }
 
     pub fn role(&self) -> Role {
@@ -154,7 +215,7 @@ impl Message {
         self.content()
             .iter()
             .filter_map(|block| match block {
-                Block::Text { text } => Some(text.as_str()),
+                Block::Text { text, .. } => Some(text.as_str()),
                 _ => None,
             })
             .collect()
@@ -170,7 +231,7 @@ mod tests {
     #[test]
     fn a_message_has_the_written_wire_form() {
         let answer = Message::Assistant {
-            content: vec![Block::Text { text: "hi".into() }],
+            content: vec![Block::text("hi")],
             origin: Origin {
                 api: "offline".into(),
                 provider: "offline".into(),

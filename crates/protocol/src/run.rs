@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::inbound::OutboundTarget;
+use crate::message::Cost;
 use crate::name::ChannelName;
 
 /// What recovery needs to go on with a run, fixed when it was accepted.
@@ -15,15 +16,41 @@ pub struct RunSpec {
     pub config_revision: String,
     /// The models to try, in order.
     pub models: Vec<ModelRef>,
+    /// The credential to use and no other, when somebody named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingLevel>,
     pub limits: Limits,
 }
 
+/// How much a model is to think before it answers.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, TS,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    #[default]
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+}
+
 /// A model by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelRef {
     pub provider: String,
     pub model: String,
+}
+
+impl std::fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
@@ -34,6 +61,29 @@ pub struct Limits {
     pub deadline_ms: u64,
     /// How many earlier messages the model is shown.
     pub history: u32,
+    /// What the run may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Cost>,
+    /// Tokens of an answer at most; the model's own limit when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Time one model call may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(type = "number | null")]
+    pub call_timeout_ms: Option<u64>,
+}
+
+impl RunSpec {
+    /// What is promised when nobody asks for more.
+    pub fn new(config_revision: impl Into<String>, models: Vec<ModelRef>, limits: Limits) -> Self {
+        Self { config_revision: config_revision.into(), models, profile: None, thinking: None, limits }
+    }
+}
+
+impl Limits {
+    pub fn new(deadline_ms: u64, history: u32) -> Self {
+        Self { deadline_ms, history, max_cost: None, max_tokens: None, call_timeout_ms: None }
+    }
 }
 
 /// Where the answer goes.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use tidegate_models::{BuiltIn, CannotSpeak, Model, ModelEvent, ModelStream, Providers, Request};
-use tidegate_protocol::ModelRef;
+use tidegate_models::{BuiltIn, CannotSpeak, Ledger, Model, ModelEvent, ModelStream, Providers, Request};
+use tidegate_protocol::{AgentId, RunSpec};
 use tokio::sync::Semaphore;
 
 /// Models whose pieces wait. Clones share the pace.
@@ -31,8 +31,14 @@ impl Paced {
 }
 
 impl Providers for Paced {
-    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
-        Ok(Arc::new(PacedModel { model: BuiltIn.open(model)?, pieces: Arc::clone(&self.pieces) }))
+    fn open(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        let model = BuiltIn.open(agent, spec, ledger)?;
+        Ok(Arc::new(PacedModel { model, pieces: Arc::clone(&self.pieces) }))
     }
 }
 
@@ -47,7 +53,7 @@ impl Model for PacedModel {
         let events = self.model.stream(request).then(move |event| {
             let pieces = Arc::clone(&pieces);
             async move {
-                if let ModelEvent::TextDelta(_) = &event
+                if let ModelEvent::TextDelta { .. } = &event
                     && let Ok(piece) = pieces.acquire().await
                 {
                     piece.forget();

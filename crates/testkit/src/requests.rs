@@ -183,7 +183,7 @@ impl Requests {
 
     pub fn assistant(&self, text: &str) -> NewEntry {
         let message = Message::Assistant {
-            content: vec![Block::Text { text: text.to_owned() }],
+            content: vec![Block::text(text)],
             origin: origin(),
             usage: usage(),
             stop_reason: StopReason::Stop,
@@ -257,11 +257,11 @@ pub fn nobody() -> Owner {
 }
 
 pub fn spec() -> RunSpec {
-    RunSpec {
-        config_revision: "r1".to_owned(),
-        models: vec![ModelRef { provider: "offline".to_owned(), model: "echo".to_owned() }],
-        limits: Limits { deadline_ms: 60_000, history: 12 },
-    }
+    RunSpec::new(
+        "r1",
+        vec![ModelRef { provider: "offline".to_owned(), model: "echo".to_owned() }],
+        Limits::new(60_000, 12),
+    )
 }
 
 pub fn origin() -> Origin {

@@ -50,11 +50,11 @@ fn scope() -> Scope {
 }
 
 fn spec(provider: &str, deadline_ms: u64) -> RunSpec {
-    RunSpec {
-        config_revision: String::new(),
-        models: vec![ModelRef { provider: provider.to_owned(), model: "echo".to_owned() }],
-        limits: Limits { deadline_ms, history: 12 },
-    }
+    RunSpec::new(
+        String::new(),
+        vec![ModelRef { provider: provider.to_owned(), model: "echo".to_owned() }],
+        Limits::new(deadline_ms, 12),
+    )
 }
 
 fn request(session: &str, text: &str) -> Request {

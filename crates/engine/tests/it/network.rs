@@ -8,10 +8,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use tidegate_engine::Request;
-use tidegate_models::{BuiltIn, CannotSpeak, Model, ModelEvent, ModelStream, Providers};
+use tidegate_models::{BuiltIn, CannotSpeak, Ledger, Model, ModelEvent, ModelStream, Providers};
 use tidegate_protocol::{
-    ChannelName, Connector, ConnectorError, Doubt, Found, Inbound, InboundMessage, InboundSink, ModelRef,
-    OutboundTarget, Part, Peer, PeerKind, Reply, SendOutcome, lane,
+    AgentId, ChannelName, Connector, ConnectorError, Doubt, Found, Inbound, InboundMessage, InboundSink,
+    OutboundTarget, Part, Peer, PeerKind, Reply, RunSpec, SendOutcome, lane,
 };
 
 use crate::{request, spec};
@@ -25,11 +25,16 @@ pub(crate) fn wedged(session: &str) -> Request {
 pub(crate) struct Models;
 
 impl Providers for Models {
-    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
-        match model.provider.as_str() {
+    fn open(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        match spec.models[0].provider.as_str() {
             "wedged" => Ok(Arc::new(Wedged)),
             "panicking" => Ok(Arc::new(Panicking)),
-            _ => BuiltIn.open(model),
+            _ => BuiltIn.open(agent, spec, ledger),
         }
     }
 }
@@ -38,7 +43,7 @@ struct Wedged;
 
 impl Model for Wedged {
     fn stream(&self, _request: tidegate_models::Request) -> ModelStream {
-        let begin = ModelEvent::TextDelta("I begin, ".to_owned());
+        let begin = ModelEvent::TextDelta { index: 0, text: "I begin, ".to_owned() };
         Box::pin(futures_util::stream::iter([begin]).chain(futures_util::stream::pending()))
     }
 }
@@ -55,8 +60,9 @@ impl Model for Panicking {
 pub(crate) struct NoModels;
 
 impl Providers for NoModels {
-    fn open(&self, model: &ModelRef) -> Result<Arc<dyn Model>, CannotSpeak> {
-        Err(CannotSpeak { provider: model.provider.clone() })
+    fn open(&self, _: &AgentId, spec: &RunSpec, _: &Arc<Ledger>) -> Result<Arc<dyn Model>, CannotSpeak> {
+        let provider = spec.models[0].provider.clone();
+        Err(CannotSpeak { provider, reason: "not today".to_owned() })
     }
 }
 

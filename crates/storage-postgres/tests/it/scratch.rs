@@ -120,11 +120,7 @@ pub(crate) fn accept(key: &SessionKey, owner: Owner) -> Accept {
         run: NewRun {
             id: id(),
             client_key: None,
-            spec: RunSpec {
-                config_revision: "r1".into(),
-                models: vec![model],
-                limits: Limits { deadline_ms: 60_000, history: 20 },
-            },
+            spec: RunSpec::new("r1", vec![model], Limits::new(60_000, 20)),
             input: Message::user("hi", NOW),
             reply: channel_reply(),
         },

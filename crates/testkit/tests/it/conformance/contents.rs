@@ -133,14 +133,19 @@ async fn every_kind_of_key_and_block_comes_back(store: &ScratchStore) {
         Place::Group { channel: parse("slack"), id: "U1".to_owned() },
     ];
     let blocks = vec![
-        Block::Text { text: String::new() },
-        Block::Thinking { thinking: "hm".to_owned(), thinking_signature: Some("sig".to_owned()) },
-        Block::Thinking { thinking: "hm".to_owned(), thinking_signature: None },
+        Block::text(""),
+        Block::Thinking {
+            thinking: "hm".to_owned(),
+            thinking_signature: Some("sig".to_owned()),
+            redacted: true,
+        },
+        Block::Thinking { thinking: "hm".to_owned(), thinking_signature: None, redacted: false },
         Block::Image { data: "aGk=".to_owned(), mime_type: "image/png".to_owned() },
         Block::ToolCall {
             id: "c1".to_owned(),
             name: "t".to_owned(),
             arguments: json!({"a": null, "b": [{}, -1.5]}),
+            thought_signature: Some("th".to_owned()),
         },
     ];
     for place in places {

@@ -170,6 +170,7 @@ async fn keys_of_tool_arguments_keep_their_order(store: &ScratchStore) {
             id: "c1".to_owned(),
             name: "t".to_owned(),
             arguments: arguments.clone(),
+            thought_signature: None,
         });
     }
     store.intend(&lease, intent.clone()).await.unwrap();

@@ -1,0 +1,131 @@
+//! One call of one model with one credential: the request sent, the answer read, every failure classified.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use tidegate_net::{Call, Client, NetError, Origin as Address, Reply, Timeouts};
+use tidegate_runtime::Clock;
+
+use crate::catalogue::ModelInfo;
+use crate::classify::{classify, retry_after};
+use crate::failure::{Failure, FailureKind};
+use crate::reading::Reading;
+use crate::request::Request;
+use crate::stream::{ModelEvent, ModelStream};
+use crate::wire::{Access, Prepared, Target, Wire};
+
+/// Most bytes of an error's body that are read.
+const MOST_ERROR: usize = 64 << 10;
+
+/// Everything one call needs.
+pub(crate) struct Calling {
+    pub(crate) client: Client,
+    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) model: Arc<ModelInfo>,
+    pub(crate) access: Access,
+    pub(crate) timeouts: Timeouts,
+    /// For the whole call.
+    pub(crate) limit: Option<Duration>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Where the call stands.
+enum Step {
+    Ready(Box<Request>),
+    Reading { reply: Reply, reading: Box<Reading>, deadline: Option<tokio::time::Instant> },
+    Over,
+}
+
+/// The answer, without a `Start`: whoever chose the model says who answers.
+pub(crate) fn stream(calling: Calling, request: Request) -> ModelStream {
+    let begin = Step::Ready(Box::new(request));
+    Box::pin(stream::unfold((calling, begin), |(calling, step)| async move {
+        let (event, step) = calling.advance(step).await?;
+        Some((event, (calling, step)))
+    }))
+}
+
+impl Calling {
+    async fn advance(&self, mut step: Step) -> Option<(ModelEvent, Step)> {
+        loop {
+            step = match step {
+                Step::Over => return None,
+                Step::Ready(request) => match self.begin(&request).await {
+                    Ok(step) => step,
+                    Err(failure) => return Some((ModelEvent::Failed(failure), Step::Over)),
+                },
+                Step::Reading { mut reply, mut reading, deadline } => {
+                    if let Some(event) = reading.next_event() {
+                        let last = matches!(event, ModelEvent::Done(_) | ModelEvent::Failed(_));
+                        let next = if last { Step::Over } else { Step::Reading { reply, reading, deadline } };
+                        return Some((event, next));
+                    }
+                    self.read(&mut reply, &mut reading, deadline).await;
+                    Step::Reading { reply, reading, deadline }
+                }
+            };
+        }
+    }
+
+    /// Sends the request and looks at the answer's head.
+    async fn begin(&self, request: &Request) -> Result<Step, Failure> {
+        let deadline = self.limit.map(|limit| tokio::time::Instant::now() + limit);
+        let target = Target { model: &self.model, access: &self.access, now_ms: self.clock.now_ms() };
+        let prepared = self.wire.prepare(request, &target)?;
+        let sent = self.client.call(outgoing(prepared, self.timeouts));
+        let reply = within(deadline, sent).await.ok_or_else(|| self.too_long())?;
+        let reply = reply.map_err(|error| failed_net(&error))?;
+        if !(200..300).contains(&reply.status()) {
+            let read = within(deadline, refusal(reply)).await;
+            return Err(read.unwrap_or_else(|| self.too_long()));
+        }
+        if let Some(kind) = reply.header("content-type").filter(|kind| kind.starts_with("text/html")) {
+            let message =
+                format!("expected a model's answer and got a web page ({kind}); is the base URL right?");
+            return Err(Failure::new(FailureKind::Broken, message));
+        }
+        let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model));
+        Ok(Step::Reading { reply, reading, deadline })
+    }
+
+    async fn read(&self, reply: &mut Reply, reading: &mut Reading, deadline: Option<tokio::time::Instant>) {
+        match within(deadline, reply.chunk()).await {
+            None => reading.broke(self.too_long()),
+            Some(Err(error)) => reading.broke(failed_net(&error)),
+            Some(Ok(Some(bytes))) => reading.feed(bytes.as_ref()),
+            Some(Ok(None)) => reading.end(),
+        }
+    }
+
+    fn too_long(&self) -> Failure {
+        let seconds = self.limit.unwrap_or_default().as_secs_f64();
+        Failure::new(FailureKind::Timeout, format!("the model gave no complete answer within {seconds} s"))
+    }
+}
+
+pub(crate) fn outgoing(prepared: Prepared, timeouts: Timeouts) -> Call {
+    let Prepared { method, url, headers, body } = prepared;
+    Call { origin: Address::Configured, method, url, headers, body, timeouts }
+}
+
+async fn within<T>(deadline: Option<tokio::time::Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        None => Some(work.await),
+        Some(deadline) => tokio::time::timeout_at(deadline, work).await.ok(),
+    }
+}
+
+/// What a refused call means.
+pub(crate) async fn refusal(reply: Reply) -> Failure {
+    let status = reply.status();
+    let wait = retry_after(|name| reply.header(name));
+    // A body that cannot be read to its end still had a status.
+    let body = reply.bytes(MOST_ERROR).await.unwrap_or_default();
+    Failure { retry_after: wait, ..classify(Some(status), &String::from_utf8_lossy(&body)) }
+}
+
+pub(crate) fn failed_net(error: &NetError) -> Failure {
+    let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Broken };
+    Failure::new(kind, error.to_string())
+}

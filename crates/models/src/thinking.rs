@@ -1,0 +1,1 @@
+//! Thinking levels, as people write them and as models take them.

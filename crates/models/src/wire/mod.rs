@@ -1,0 +1,76 @@
+//! Wire formats: one file a format, each pure. A format makes a request out of ours ([`Wire::prepare`]) and events out
+//! of what comes back ([`Decoder`]); sending and reading is [`crate::call`]'s.
+
+mod access;
+mod anthropic;
+mod bedrock;
+mod codex;
+mod completions;
+mod emit;
+mod google;
+mod ollama;
+mod responses;
+
+use std::sync::Arc;
+
+use tidegate_net::{Headers, Method};
+
+pub(crate) use access::Access;
+pub(crate) use emit::{Emit, Key};
+
+use crate::catalogue::{Api, ModelInfo};
+use crate::failure::Failure;
+use crate::frames::{Frame, Framing};
+use crate::request::Request;
+
+/// What a call is made with.
+pub(crate) struct Target<'a> {
+    pub(crate) model: &'a ModelInfo,
+    pub(crate) access: &'a Access,
+    /// Milliseconds since the epoch, for formats that sign.
+    pub(crate) now_ms: i64,
+}
+
+/// A request as it goes out.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) method: Method,
+    pub(crate) url: String,
+    pub(crate) headers: Headers,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) trait Wire: Send + Sync {
+    /// The vendor's request. Fails when the conversation cannot be said in this format.
+    fn prepare(&self, request: &Request, target: &Target<'_>) -> Result<Prepared, Failure>;
+
+    fn framing(&self) -> Framing;
+
+    /// What reads one answer.
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
+}
+
+/// Reads one answer, frame by frame. It sees a frame once and in order; a server may still send nonsense, so what does
+/// not fit is an error or is left out, never a panic.
+pub(crate) trait Decoder: Send {
+    fn frame(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Result<(), Failure>;
+
+    /// The body ended. Whoever has not said [`Emit::done`] by then was cut off.
+    fn end(&mut self, _emit: &mut Emit) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// The format of that name; the built-in models have none.
+pub(crate) fn of(api: Api) -> Option<Arc<dyn Wire>> {
+    Some(match api {
+        Api::AnthropicMessages => Arc::new(anthropic::AnthropicMessages),
+        Api::OpenaiCompletions => Arc::new(completions::OpenaiCompletions),
+        Api::OpenaiResponses => Arc::new(responses::OpenaiResponses),
+        Api::OpenaiCodexResponses => Arc::new(codex::CodexResponses),
+        Api::GoogleGenerativeAi => Arc::new(google::GoogleGenerativeAi),
+        Api::BedrockConverseStream => Arc::new(bedrock::BedrockConverse),
+        Api::Ollama => Arc::new(ollama::Ollama),
+        Api::Scripted | Api::Offline => return None,
+    })
+}
