@@ -11,7 +11,7 @@ const BYTES: usize = 8 << 20;
 
 pub(crate) struct Ballast {
     path: PathBuf,
-    /// It was given up and could not be laid again yet.
+    /// The disk was full, and there was not enough room since.
     spent: AtomicBool,
 }
 
@@ -23,8 +23,8 @@ impl Ballast {
     /// Makes the file if it is not there. Without room for it there is none, and it is tried again later.
     pub(crate) fn lay(&self) {
         let whole = fs::metadata(&self.path).is_ok_and(|file| file.len() == BYTES as u64);
-        let laid = whole || self.has_room() && self.write().is_ok();
-        if !laid {
+        let laid = whole && !self.is_spent() || self.has_room() && (whole || self.write().is_ok());
+        if !laid && !whole {
             // Half a ballast only takes room away from what needs it.
             let _ = fs::remove_file(self.partial());
         }
@@ -73,6 +73,11 @@ impl Ballast {
                 self.path.parent().map(File::open).map(|folder| folder.and_then(|folder| folder.sync_all()));
         }
         freed
+    }
+
+    /// A write was refused that may not have the ballast's room.
+    pub(crate) fn note_full(&self) {
+        self.spent.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_spent(&self) -> bool {

@@ -127,7 +127,7 @@ impl Settings {
         }
         let providers = &self.config.models.providers;
         if let Some(known) = providers.get(provider) {
-            if known.api == ModelApi::Offline {
+            if known.api == Some(ModelApi::Offline) {
                 return Ok(tidegate_models::default_model());
             }
             let model = known.models.first().map_or_else(String::new, |model| model.id.clone());
@@ -150,7 +150,7 @@ impl Settings {
         };
         let (provider, model) = name.split_once('/').unwrap_or((name, ""));
         let providers = &self.config.models.providers;
-        let offline = providers.get(provider).is_some_and(|known| known.api == ModelApi::Offline);
+        let offline = providers.get(provider).is_some_and(|known| known.api == Some(ModelApi::Offline));
         if offline || provider == tidegate_models::OFFLINE {
             return tidegate_models::default_model();
         }

@@ -301,6 +301,9 @@ impl Core {
         if error.is_fatal() {
             self.fail(error.clone());
         }
+        if let StoreError::Full(_) = error {
+            self.ballast.note_full();
+        }
     }
 
     /// Nothing more can be done here.

@@ -28,6 +28,8 @@ pub enum FailureKind {
     Refused,
     /// The model ended without a word.
     Empty,
+    /// The run may not cost that much.
+    CostLimit,
     /// The connection broke, or the server failed, or what it sent cannot be read.
     Broken,
 }
@@ -46,8 +48,14 @@ impl FailureKind {
             Self::NoSuchModel => "noSuchModel",
             Self::Refused => "refused",
             Self::Empty => "empty",
+            Self::CostLimit => "costLimit",
             Self::Broken => "broken",
         }
+    }
+
+    /// Whether the credential is left alone for a while after it.
+    pub(crate) fn counts_against_credential(self) -> bool {
+        matches!(self, Self::Auth | Self::RateLimit | Self::Overloaded | Self::Billing)
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -62,6 +70,7 @@ impl FailureKind {
             Self::NoSuchModel,
             Self::Refused,
             Self::Empty,
+            Self::CostLimit,
             Self::Broken,
         ]
         .into_iter()
@@ -91,6 +100,8 @@ impl Failure {
     pub fn body(&self) -> ErrorBody {
         let code = match self.kind {
             FailureKind::ContextOverflow => ErrorCode::ContextOverflow,
+            FailureKind::CostLimit => ErrorCode::BudgetExceeded,
+            FailureKind::Auth if self.status.is_none() => ErrorCode::AuthRequired,
             _ => ErrorCode::ModelUnavailable,
         };
         let mut body = ErrorBody::new(code, self.message.clone());

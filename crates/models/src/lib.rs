@@ -4,25 +4,36 @@
 
 mod call;
 mod catalogue;
+mod chain;
 mod classify;
+mod cooldown;
+mod credentials;
 mod failure;
 mod frames;
 mod ledger;
+mod meter;
+mod money;
 mod offline;
 mod reading;
 mod replay;
 mod request;
+mod rotation;
+mod standings;
 mod stream;
 mod thinking;
+mod verdict;
 mod wire;
 
 use std::sync::Arc;
 
 pub use catalogue::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingFormat};
 pub use classify::{classify, is_overflow};
+pub use cooldown::{Cooldowns, Standing};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
+pub use rotation::{Candidate, CredentialKind};
+pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 

@@ -1,9 +1,13 @@
 //! Section `agents`: the agents, and the settings they share.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::auth::AgentAuth;
 use super::memory_search::MemorySearch;
+use super::models::ModelPolicy;
 use crate::format::{AGENT_ID, DURATION};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +24,15 @@ pub struct Agents {
 pub struct AgentDefaults {
     /// The model that answers, and those that stand in for it.
     pub model: ModelChain,
+    /// Models by `provider/model`. When any is named, only these can be chosen; each may have a short name.
+    pub models: BTreeMap<String, ModelAlias>,
+    /// How much a model thinks before it answers; `low` for models that can, without it.
+    pub thinking_default: Option<Thinking>,
+    /// Tokens of an answer at most; the model's own limit without it.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u32>,
+    /// Which of the allowed models agents may use.
+    pub model_policy: ModelPolicy,
     /// Seconds after which a run is ended.
     #[schemars(range(min = 1))]
     pub timeout_seconds: u32,
@@ -35,6 +48,10 @@ impl Default for AgentDefaults {
     fn default() -> Self {
         Self {
             model: ModelChain::default(),
+            models: BTreeMap::new(),
+            thinking_default: None,
+            max_tokens: None,
+            model_policy: ModelPolicy::default(),
             timeout_seconds: 600,
             compaction: Compaction::default(),
             context_pruning: ContextPruning::default(),
@@ -51,6 +68,30 @@ pub struct ModelChain {
     pub primary: Option<String>,
     /// Models to try in this order when the first one fails, each as `provider/model`.
     pub fallbacks: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ModelAlias {
+    /// A short name for it.
+    pub alias: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Thinking {
+    /// Not at all.
+    Off,
+    /// As little as the model can.
+    Minimal,
+    /// A little.
+    Low,
+    /// More.
+    Medium,
+    /// Much.
+    High,
+    /// As much as the model can; few can more than `high`.
+    Xhigh,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -126,6 +167,15 @@ pub struct Agent {
     /// This agent's model: `provider/model`, or an object as in `agents.defaults.model`.
     #[serde(default)]
     pub model: Option<AgentModel>,
+    /// Which of the models that all agents may use this one may use.
+    #[serde(default)]
+    pub model_policy: ModelPolicy,
+    /// How much this agent's model thinks before it answers.
+    #[serde(default)]
+    pub thinking_default: Option<Thinking>,
+    /// This agent's credentials.
+    #[serde(default)]
+    pub auth: AgentAuth,
     /// The folder the agent works in.
     #[serde(default)]
     #[schemars(length(min = 1))]

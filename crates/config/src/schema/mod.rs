@@ -5,6 +5,8 @@
 //! types of their own. Names are those of OpenClaw wherever the same thing exists there.
 
 mod agents;
+mod auth;
+mod budgets;
 mod channels;
 mod env;
 mod gateway;
@@ -17,16 +19,21 @@ mod storage;
 mod ui;
 
 pub use agents::{
-    Agent, AgentDefaults, AgentModel, Agents, Compaction, ContextPruning, MemoryFlush, ModelChain,
-    PruningMode,
+    Agent, AgentDefaults, AgentModel, Agents, Compaction, ContextPruning, MemoryFlush, ModelAlias,
+    ModelChain, PruningMode, Thinking,
 };
+pub use auth::{AgentAuth, Auth, AuthClient, AuthMode, AuthProfile, Cooldowns, KeyStore};
+pub use budgets::{Budget, Budgets};
 pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
 pub use meta::Meta;
-pub use models::{Model, ModelApi, Models, Provider};
+pub use models::{
+    KNOWN_PROVIDERS, MaxTokensField, Model, ModelApi, ModelCompat, ModelCost, ModelInput, ModelPolicy,
+    Models, Provider, ThinkingFormat,
+};
 pub use session::{DmScope, Reset, ResetMode, Session};
 pub use storage::{Backend, Postgres, Storage};
 pub use ui::{Language, Ui};
@@ -51,6 +58,10 @@ pub struct Config {
     pub agents: Agents,
     /// Where models come from.
     pub models: Models,
+    /// Credentials for them.
+    pub auth: Auth,
+    /// What may be spent on them.
+    pub budgets: Budgets,
     /// How conversations are kept apart and when they start afresh.
     pub session: Session,
     /// Chat networks, by name.

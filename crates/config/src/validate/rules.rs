@@ -9,9 +9,12 @@ use super::suggest;
 use super::view::View;
 use crate::format::AGENT_ID;
 use crate::problem::{Problem, ProblemKind};
+use crate::schema::KNOWN_PROVIDERS;
 
 /// The name of the built-in model and of its provider.
 const OFFLINE: &str = "offline";
+/// The format whose answers come from a file.
+const SCRIPTED: &str = "scripted";
 
 pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     providers(root, found);
@@ -29,15 +32,31 @@ fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
                 provider.problem("a provider's name must not be empty or contain /, which starts the model"),
             );
         }
-        let Some(api) = provider.key("api") else { continue };
-        match provider.key("baseUrl") {
-            Some(url) => web_address(&url, found),
-            None if api.text() == Some(OFFLINE) => {}
-            None => {
-                let message =
-                    "required key is missing; it takes the provider's address, as https://host/path";
-                found.push(Problem::new(ProblemKind::Required, provider.path_of("baseUrl"), message));
+        let (api, url) = (provider.key("api"), provider.key("baseUrl"));
+        url.iter().for_each(|url| web_address(url, found));
+        if KNOWN_PROVIDERS.contains(&name) {
+            continue;
+        }
+        let mut required = |key: &str, message: &str| {
+            found.push(Problem::new(ProblemKind::Required, provider.path_of(key), message));
+        };
+        match api.as_ref().map(View::text) {
+            None => required(
+                "api",
+                "required key is missing: no provider of this name is known; it takes the wire format",
+            ),
+            Some(Some(OFFLINE)) => {}
+            Some(Some(SCRIPTED)) if provider.key("script").is_none() => {
+                required("script", "required key is missing; it takes the file with the answers");
             }
+            Some(Some(SCRIPTED)) => {}
+            Some(_) if url.is_none() => {
+                required(
+                    "baseUrl",
+                    "required key is missing; it takes the provider's address, as https://host/path",
+                );
+            }
+            Some(_) => {}
         }
     }
 }
@@ -78,22 +97,38 @@ fn agents(root: &View<'_>, found: &mut Vec<Problem>) {
 
 fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
     let providers = root.at(&["models", "providers"]);
-    let names: Vec<&str> = providers.iter().flat_map(View::entries).map(|(name, _)| name).collect();
+    let configured = providers.iter().flat_map(View::entries).map(|(name, _)| name);
+    let names: Vec<&str> = configured.chain(KNOWN_PROVIDERS.iter().copied()).collect();
+    let aliases = root.at(&["agents", "defaults", "models"]);
+    let aliases: Vec<&str> = aliases
+        .iter()
+        .flat_map(View::entries)
+        .filter_map(|(_, model)| model.value.get("alias")?.as_str())
+        .map(str::trim)
+        .collect();
+    let is_alias = |reference: &View<'_>| {
+        reference
+            .text()
+            .is_some_and(|text| aliases.iter().any(|alias| alias.eq_ignore_ascii_case(text.trim())))
+    };
     let defaults = root.at(&["agents", "defaults", "model"]);
     let agents = root.at(&["agents", "list"]);
     let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("model"));
     for model in defaults.into_iter().chain(own) {
         if model.value.is_string() {
-            model_reference(&model, &names, found);
+            if !is_alias(&model) {
+                model_reference(&model, &names, found);
+            }
             continue;
         }
         let fallbacks = model.key("fallbacks");
         let all = model.key("primary").into_iter().chain(fallbacks.iter().flat_map(View::items));
-        all.for_each(|reference| model_reference(&reference, &names, found));
+        all.filter(|reference| !is_alias(reference))
+            .for_each(|reference| model_reference(&reference, &names, found));
     }
 }
 
-/// `provider/model` with a provider that is configured, or the built-in `offline`.
+/// `provider/model` with a provider that is known or configured, or the built-in `offline`.
 fn model_reference(reference: &View<'_>, providers: &[&str], found: &mut Vec<Problem>) {
     let Some(text) = reference.text() else { return };
     if text == OFFLINE {
@@ -109,7 +144,8 @@ fn model_reference(reference: &View<'_>, providers: &[&str], found: &mut Vec<Pro
         return;
     }
     let meant = suggest::nearest(provider, providers.iter().copied()).map(|name| format!("{name}/{model}"));
-    let message = format!("{} names a provider that is not in models.providers", reference.shown());
+    let message =
+        format!("{} names a provider that is neither known nor in models.providers", reference.shown());
     found.push(reference.problem(message).suggesting(meant));
 }
 
@@ -172,22 +208,22 @@ mod tests {
     }
 
     #[test]
-    fn a_model_needs_a_provider_that_is_configured() {
+    fn a_model_needs_a_provider_that_is_known_or_configured() {
         let document = json!({
-            "models": {"providers": {"openai": {"api": "openai-responses", "baseUrl": "https://h/v1"}}},
+            "models": {"providers": {"acme": {"api": "openai-responses", "baseUrl": "https://h/v1"}}},
             "agents": {
-                "defaults": {"model": {"primary": "opnai/m", "fallbacks": ["offline", "openai/a/b", "m", "/m", 7]}},
+                "defaults": {"models": {"openai/x": {"alias": "Quick"}}, "model": {"primary": "acem/m", "fallbacks": ["offline", "openai/a/b", "m", "/m", "quick", 7]}},
                 "list": [{"id": "a", "model": "openai/"}, {"id": "b", "model": {"primary": "nobody/m"}}, {"id": "c", "model": "offline/x"}],
             },
         });
         assert_eq!(
             complaints(&document),
             [
-                r#"agents.defaults.model.primary: "opnai/m" names a provider that is not in models.providers, did you mean "openai/m"?"#,
+                r#"agents.defaults.model.primary: "acem/m" names a provider that is neither known nor in models.providers, did you mean "acme/m"?"#,
                 r#"agents.defaults.model.fallbacks[2]: expected "provider/model" or "offline", got "m""#,
                 r#"agents.defaults.model.fallbacks[3]: expected "provider/model" or "offline", got "/m""#,
                 r#"agents.list[0].model: expected "provider/model" or "offline", got "openai/""#,
-                r#"agents.list[1].model.primary: "nobody/m" names a provider that is not in models.providers"#,
+                r#"agents.list[1].model.primary: "nobody/m" names a provider that is neither known nor in models.providers"#,
             ]
         );
     }
@@ -205,9 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_needs_an_address_unless_it_is_offline() {
+    fn a_provider_that_is_not_known_says_how_it_is_reached() {
         let document = json!({"models": {"providers": {
             "a": {"api": "ollama"}, "b": {"api": "offline"}, "c": {"api": "ollama", "baseUrl": "h:1"}, "d/e": {"api": "offline"},
+            "f": {}, "openai": {}, "g": {"api": "scripted"}, "h": {"api": "scripted", "script": "s.json"},
         }}});
         assert_eq!(
             complaints(&document),
@@ -215,6 +252,8 @@ mod tests {
                 "models.providers.a.baseUrl: required key is missing; it takes the provider's address, as https://host/path",
                 r#"models.providers.c.baseUrl: expected an address as https://host/path, got "h:1""#,
                 "models.providers.d/e: a provider's name must not be empty or contain /, which starts the model",
+                "models.providers.f.api: required key is missing: no provider of this name is known; it takes the wire format",
+                "models.providers.g.script: required key is missing; it takes the file with the answers",
             ]
         );
     }

@@ -70,16 +70,25 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 14] = [
+    const USED: [&str; 23] = [
         "$schema",
         "meta",
         "env",
         "agents.defaults.model",
+        "agents.defaults.models",
+        "agents.defaults.thinkingDefault",
+        "agents.defaults.maxTokens",
+        "agents.defaults.modelPolicy",
         "agents.defaults.timeoutSeconds",
         "agents.list.*.id",
         "agents.list.*.model",
+        "agents.list.*.modelPolicy",
+        "agents.list.*.thinkingDefault",
+        "agents.list.*.auth",
         "agents.list.*.default",
-        "models.providers",
+        "models",
+        "auth",
+        "budgets",
         "channels.local",
         "storage",
         "ui.language",

@@ -51,7 +51,7 @@ fn a_whole_config_is_read_into_its_types() {
     assert_eq!(config.agents.defaults.timeout_seconds, 60);
     assert_eq!(config.agents.list[1].model, Some(AgentModel::One("work/small".into())));
     let provider = &config.models.providers["work"];
-    assert_eq!(provider.api, ModelApi::OpenaiCompletions);
+    assert_eq!(provider.api, Some(ModelApi::OpenaiCompletions));
     assert_eq!(provider.base_url.as_deref(), Some("https://models.example.org/v1"));
     assert_eq!(provider.api_key.as_ref().unwrap().expose(), "sk-1");
     assert_eq!(config.session.dm_scope, Some(DmScope::PerAccountChannelPeer));
@@ -81,10 +81,10 @@ fn a_misspelt_key_gets_a_suggestion_and_all_problems_come_at_once() {
             r#"Missing env var "NO_PORT" referenced at config path: gateway.port"#,
             r#"gateway.prot: unknown key, did you mean "gateway.port"?"#,
             r#"port: unknown key, did you mean "gateway.port"?"#,
-            r#"models.providers.work.api: expected one of "anthropic-messages", "openai-completions", "openai-responses", "openai-codex-responses", "google-generative-ai", "bedrock-converse-stream", "ollama", "offline", got "openai", did you mean "openai-responses"?"#,
+            r#"models.providers.work.api: expected one of "anthropic-messages", "openai-completions", "openai-responses", "openai-codex-responses", "google-generative-ai", "bedrock-converse-stream", "ollama", "scripted", "offline", got "openai", did you mean "openai-responses"?"#,
             r#"models.providers.work.apikey: unknown key, did you mean "models.providers.work.apiKey"?"#,
             r#"agents.list[1].id: the id "a" is already that of agents.list[0]"#,
-            r#"agents.defaults.model.primary: "wrok/m" names a provider that is not in models.providers, did you mean "work/m"?"#,
+            r#"agents.defaults.model.primary: "wrok/m" names a provider that is neither known nor in models.providers, did you mean "work/m"?"#,
             r#"storage.postgres.url: required key is missing because storage.backend is "postgres"; it takes postgres://user:password@host/database"#,
         ]
     );

@@ -1,0 +1,413 @@
+//! The models and credentials of a run, tried one after the other until one answers.
+//!
+//! Nothing is tried again once anything was shown: a reader must never see two beginnings of one answer.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tidegate_net::{Client, Timeouts};
+use tidegate_protocol::{AgentId, Cost, ModelRef, Origin};
+use tidegate_runtime::Clock;
+
+use crate::call::{self, Calling};
+use crate::catalogue::ModelInfo;
+use crate::credentials::Credentials;
+use crate::failure::{Failure, FailureKind};
+use crate::ledger::{CallOutcome, Ledger};
+use crate::meter::{self, Meter};
+use crate::request::Request;
+use crate::rotation::{self, Candidate, Wishes};
+use crate::standings::Standings;
+use crate::stream::{Model, ModelEvent, ModelStream};
+use crate::verdict::{Verdict, judge};
+use crate::wire::Wire;
+
+/// What every chain of this program shares.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) credentials: Arc<dyn Credentials>,
+    pub(crate) standings: Standings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) retries: u32,
+    /// The pause before the first repetition; doubled each time.
+    pub(crate) pause: Duration,
+}
+
+impl Shared {
+    async fn blame(&self, link: &Link, candidate: &Candidate, failure: &Failure) {
+        if failure.kind.counts_against_credential() {
+            let (model, now) = (&link.model, self.clock.now_ms());
+            self.standings.failed(&model.provider, &candidate.profile_id, &model.id, failure, now).await;
+        }
+    }
+}
+
+/// A model that can be called, with its wire format.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) model: Arc<ModelInfo>,
+    pub(crate) wire: Arc<dyn Wire>,
+    /// The agent's or the configuration's order of credentials.
+    pub(crate) order: Option<Vec<String>>,
+}
+
+/// What answers for one run.
+pub(crate) struct Chain {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) agent: AgentId,
+    pub(crate) links: Vec<Link>,
+    pub(crate) profile: Option<String>,
+    /// For one call.
+    pub(crate) limit: Option<Duration>,
+    pub(crate) max_cost: Option<Cost>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Model for Chain {
+    fn stream(&self, request: Request) -> ModelStream {
+        let running = Running {
+            shared: Arc::clone(&self.shared),
+            ledger: Arc::clone(&self.ledger),
+            links: self.links.iter().cloned().collect(),
+            profile: self.profile.clone(),
+            limit: self.limit,
+            max_cost: self.max_cost,
+            request,
+            ready: VecDeque::new(),
+            state: State::NextModel,
+            attempts: Vec::new(),
+        };
+        tracing::debug!(agent = %self.agent, models = self.links.len(), "asking");
+        Box::pin(stream::unfold(running, |mut running| async move {
+            let event = running.next().await?;
+            Some((event, running))
+        }))
+    }
+}
+
+/// One answer on its way.
+struct Running {
+    shared: Arc<Shared>,
+    ledger: Arc<Ledger>,
+    links: VecDeque<Link>,
+    profile: Option<String>,
+    limit: Option<Duration>,
+    max_cost: Option<Cost>,
+    request: Request,
+    ready: VecDeque<ModelEvent>,
+    state: State,
+    /// What was tried and why it failed, for the last word.
+    attempts: Vec<(ModelRef, Failure)>,
+}
+
+enum State {
+    NextModel,
+    NextCredential(Trying, Fetch),
+    /// One call under way.
+    Calling(Trying, Box<Current>),
+    Over,
+}
+
+/// How a credential is fetched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fetch {
+    AsItIs,
+    Renewed,
+}
+
+/// A model whose credentials are tried.
+struct Trying {
+    link: Link,
+    left: VecDeque<Candidate>,
+    /// Repetitions with the same credential.
+    repeats: u32,
+    /// Those that were renewed after a refusal: once is enough.
+    renewed: HashSet<String>,
+    /// Levels of thinking the model did not take.
+    thinking_tried: bool,
+}
+
+struct Current {
+    candidate: Candidate,
+    stream: ModelStream,
+    meter: Meter,
+    shown: bool,
+}
+
+impl Running {
+    async fn next(&mut self) -> Option<ModelEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            self.state = match std::mem::replace(&mut self.state, State::Over) {
+                State::Over => return None,
+                State::NextModel => self.next_model().await,
+                State::NextCredential(trying, fetch) => self.next_credential(trying, fetch).await,
+                State::Calling(trying, current) => self.read(trying, current).await,
+            };
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) -> State {
+        self.ready.push_back(ModelEvent::Failed(failure));
+        State::Over
+    }
+
+    async fn next_model(&mut self) -> State {
+        let Some(link) = self.links.pop_front() else {
+            let last = summary(&self.attempts);
+            return self.fail(last);
+        };
+        self.shared.standings.load().await;
+        let provider = link.model.provider.as_str();
+        let candidates = match self.shared.credentials.candidates(provider).await {
+            Ok(candidates) => candidates,
+            Err(failure) => return self.give_up(&link, None, failure),
+        };
+        let preferred = self.shared.credentials.preferred(provider).await;
+        let wishes = Wishes {
+            only: self.profile.as_deref(),
+            order: link.order.as_deref(),
+            preferred: preferred.as_deref(),
+        };
+        let now = self.shared.clock.now_ms();
+        let standing =
+            |candidate: &Candidate| self.shared.standings.of(provider, &candidate.profile_id, &link.model.id);
+        let ordered = rotation::order(&candidates, wishes, standing, now);
+        let (left, cooling): (Vec<Candidate>, Vec<Candidate>) =
+            ordered.into_iter().cloned().partition(|candidate| !standing(candidate).is_cooling(now));
+        let mut left = VecDeque::from(left);
+        let insisted = self.profile.is_some();
+        if left.is_empty() {
+            // Nothing is free. What may be probed, or what somebody insists on, is tried if nothing else is left to try.
+            let last_hope = self.links.is_empty();
+            let soonest = cooling
+                .iter()
+                .find(|candidate| insisted || last_hope && standing(candidate).may_probe(now))
+                .cloned();
+            left.extend(soonest);
+        }
+        if left.is_empty() {
+            let failure = match cooling.first() {
+                Some(candidate) => self.cooling_down(&link, candidate, now),
+                None => no_credential(provider, self.profile.as_deref()),
+            };
+            return self.give_up(&link, None, failure);
+        }
+        let trying = Trying { link, left, repeats: 0, renewed: HashSet::new(), thinking_tried: false };
+        State::NextCredential(trying, Fetch::AsItIs)
+    }
+
+    fn cooling_down(&self, link: &Link, candidate: &Candidate, now: i64) -> Failure {
+        let standing = self.shared.standings.of(&link.model.provider, &candidate.profile_id, &link.model.id);
+        let kind = standing.reason.unwrap_or(FailureKind::RateLimit);
+        let seconds = (standing.until() - now).max(0) / 1000;
+        let message = format!(
+            "every credential of {} is cooling down after failures ({}); the first is free in {seconds} s",
+            link.model.provider,
+            kind.as_str()
+        );
+        Failure::new(kind, message)
+    }
+
+    /// The model cannot be used: the next one, or the end.
+    fn give_up(&mut self, link: &Link, profile_id: Option<String>, failure: Failure) -> State {
+        let from = link.model.reference();
+        tracing::warn!(model = %from, profile = profile_id, reason = failure.kind.as_str(), "a model cannot be used");
+        if !self.links.is_empty() {
+            let switched = ModelEvent::Switched { from: from.clone(), profile_id, failure: failure.clone() };
+            self.ready.push_back(switched);
+        }
+        self.attempts.push((from, failure));
+        State::NextModel
+    }
+
+    async fn next_credential(&mut self, mut trying: Trying, fetch: Fetch) -> State {
+        let Some(candidate) = trying.left.pop_front() else { return State::NextModel };
+        let provider = trying.link.model.provider.clone();
+        let renew = fetch == Fetch::Renewed;
+        let granted = self.shared.credentials.grant(&provider, &candidate.profile_id, renew).await;
+        let granted = match granted {
+            Ok(granted) => granted,
+            Err(failure) => return self.after(trying, candidate, failure).await,
+        };
+        let mut model = Arc::clone(&trying.link.model);
+        if let Some(base_url) = granted.base_url {
+            model = Arc::new(ModelInfo { base_url, ..(*model).clone() });
+        }
+        let request = match self.affordable(&model) {
+            Ok(request) => request,
+            Err(failure) => return self.fail(failure),
+        };
+        let now = self.shared.clock.now_ms();
+        let profile_id = Some(candidate.profile_id.clone());
+        let meter = Meter::new(&self.ledger, model.reference(), profile_id, model.price, now, &request);
+        let calling = Calling {
+            client: self.shared.client.clone(),
+            wire: Arc::clone(&trying.link.wire),
+            model,
+            access: granted.access,
+            timeouts: self.shared.timeouts,
+            limit: self.limit,
+            clock: Arc::clone(&self.shared.clock),
+        };
+        let stream = call::stream(calling, request);
+        State::Calling(trying, Box::new(Current { candidate, stream, meter, shown: false }))
+    }
+
+    /// The request with an answer no longer than the run can still pay for.
+    fn affordable(&self, model: &ModelInfo) -> Result<Request, Failure> {
+        let mut request = self.request.clone();
+        let (Some(most), Some(price)) = (self.max_cost, model.price) else { return Ok(request) };
+        let spent = self.ledger.total().cost;
+        let input = tidegate_protocol::Usage { input: meter::estimate(&request), ..Default::default() };
+        let left = most.0.saturating_sub(spent.0).saturating_sub(price.of(&input).0);
+        if left == 0 && price.output > 0.0 {
+            let message = format!(
+                "the run may cost {} and this call of {} would go beyond it ({} spent)",
+                crate::money::format_usd(most.usd()),
+                model.reference(),
+                crate::money::format_usd(spent.usd()),
+            );
+            return Err(Failure::new(FailureKind::CostLimit, message));
+        }
+        if price.output > 0.0 {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+            let tokens = (Cost(left).usd() / price.output * 1e6) as u32;
+            let asked = request.options.max_tokens.unwrap_or(model.max_tokens);
+            request.options.max_tokens = Some(asked.min(tokens.max(1)));
+        }
+        Ok(request)
+    }
+
+    async fn read(&mut self, trying: Trying, mut current: Box<Current>) -> State {
+        let Some(mut event) = current.stream.next().await else {
+            let failure = Failure::new(FailureKind::Broken, "the model's answer broke off");
+            return self.ended(trying, *current, failure).await;
+        };
+        current.meter.look(&mut event);
+        match event {
+            ModelEvent::Failed(failure) => return self.ended(trying, *current, failure).await,
+            ModelEvent::Done(reason) => {
+                current.meter.end(CallOutcome::Answered);
+                let now = self.shared.clock.now_ms();
+                let model = &trying.link.model;
+                self.shared
+                    .standings
+                    .succeeded(&model.provider, &current.candidate.profile_id, &model.id, now)
+                    .await;
+                self.ready.push_back(ModelEvent::Done(reason));
+                return State::Over;
+            }
+            event => {
+                if !current.shown && !matches!(event, ModelEvent::Usage(_)) {
+                    current.shown = true;
+                    self.ready.push_back(ModelEvent::Start(origin(&trying.link.model, &current.candidate)));
+                }
+                // What a call used that is then given up is in the ledger; here it would be the next one's.
+                if current.shown {
+                    self.ready.push_back(event);
+                }
+            }
+        }
+        State::Calling(trying, current)
+    }
+
+    /// A call failed.
+    async fn ended(&mut self, trying: Trying, mut current: Current, failure: Failure) -> State {
+        current.meter.end(CallOutcome::Failed(failure.kind));
+        let Current { candidate, shown, stream, .. } = current;
+        drop(stream);
+        if shown {
+            self.shared.blame(&trying.link, &candidate, &failure).await;
+            return self.fail(failure);
+        }
+        self.after(trying, candidate, failure).await
+    }
+
+    /// Nothing was shown: what now?
+    async fn after(&mut self, mut trying: Trying, candidate: Candidate, failure: Failure) -> State {
+        let may_repeat = trying.repeats < self.shared.retries;
+        let may_renew = candidate.kind == rotation::CredentialKind::Login
+            && !trying.renewed.contains(&candidate.profile_id);
+        match judge(&failure, may_repeat, may_renew, !trying.thinking_tried) {
+            Verdict::Repeat => {
+                trying.repeats += 1;
+                let pause = self.shared.pause * 2_u32.saturating_pow(trying.repeats - 1);
+                tokio::time::sleep(failure.retry_after.unwrap_or(pause)).await;
+                trying.left.push_front(candidate);
+                State::NextCredential(trying, Fetch::AsItIs)
+            }
+            Verdict::Renew => {
+                trying.renewed.insert(candidate.profile_id.clone());
+                trying.left.push_front(candidate);
+                State::NextCredential(trying, Fetch::Renewed)
+            }
+            Verdict::ThinkLess(level) => {
+                trying.thinking_tried = true;
+                self.request.options.thinking = level;
+                trying.left.push_front(candidate);
+                State::NextCredential(trying, Fetch::AsItIs)
+            }
+            Verdict::NextCredential => {
+                self.shared.blame(&trying.link, &candidate, &failure).await;
+                if trying.left.is_empty() {
+                    return self.give_up(&trying.link, Some(candidate.profile_id), failure);
+                }
+                trying.repeats = 0;
+                let from = trying.link.model.reference();
+                let profile_id = Some(candidate.profile_id);
+                self.ready.push_back(ModelEvent::Switched {
+                    from: from.clone(),
+                    profile_id,
+                    failure: failure.clone(),
+                });
+                self.attempts.push((from, failure));
+                State::NextCredential(trying, Fetch::AsItIs)
+            }
+            Verdict::NextModel => {
+                self.shared.blame(&trying.link, &candidate, &failure).await;
+                self.give_up(&trying.link, Some(candidate.profile_id), failure)
+            }
+            Verdict::Final => self.fail(failure),
+        }
+    }
+}
+
+fn origin(model: &ModelInfo, candidate: &Candidate) -> Origin {
+    let api = model.api.as_str();
+    Origin {
+        api: api.to_owned(),
+        provider: model.provider.clone(),
+        model: model.id.clone(),
+        profile_id: Some(candidate.profile_id.clone()),
+        route: model.provider.clone(),
+        stage: format!("adapter.{api}.{}", candidate.profile_id),
+    }
+}
+
+fn no_credential(provider: &str, profile: Option<&str>) -> Failure {
+    let message = match profile {
+        Some(profile) => format!("there is no credential {profile:?} for {provider}"),
+        None => format!("there is no credential for {provider}"),
+    };
+    Failure::new(FailureKind::Auth, message)
+}
+
+/// The last word when everything failed: the one failure, or all of them.
+fn summary(attempts: &[(ModelRef, Failure)]) -> Failure {
+    match attempts {
+        [] => Failure::new(FailureKind::NoSuchModel, "the run names no model"),
+        [(_, only)] => only.clone(),
+        [.., (_, last)] => {
+            let all: Vec<String> =
+                attempts.iter().map(|(model, failure)| format!("{model}: {}", failure.message)).collect();
+            let message = format!("no model could answer ({} tries): {}", all.len(), all.join("; "));
+            Failure { message, ..last.clone() }
+        }
+    }
+}

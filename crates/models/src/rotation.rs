@@ -1,0 +1,160 @@
+//! In which order a provider's credentials are tried. Pure.
+
+use crate::cooldown::Standing;
+
+/// What a credential is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CredentialKind {
+    /// Renewed by itself: first, because it costs its owner nothing extra.
+    Login,
+    Token,
+    Key,
+    /// From a variable of the environment.
+    Environment,
+    /// From the configuration file.
+    Configured,
+    /// The server asks for none.
+    None,
+}
+
+/// A credential that could be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub profile_id: String,
+    pub kind: CredentialKind,
+}
+
+/// What is said about the order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes<'a> {
+    /// This one and no other.
+    pub(crate) only: Option<&'a str>,
+    /// These in this order, and no others.
+    pub(crate) order: Option<&'a [String]>,
+    /// This one first.
+    pub(crate) preferred: Option<&'a str>,
+}
+
+/// The candidates in the order to try them: what somebody asked for, else by kind and least recently used. Those that
+/// are cooling down come last, the soonest free first; whoever insists on one gets that one, cooling or not.
+pub(crate) fn order<'a>(
+    candidates: &'a [Candidate],
+    wishes: Wishes<'_>,
+    standing: impl Fn(&Candidate) -> Standing,
+    now: i64,
+) -> Vec<&'a Candidate> {
+    if let Some(only) = wishes.only {
+        return candidates.iter().filter(|candidate| candidate.profile_id == only).collect();
+    }
+    let mut chosen: Vec<&Candidate> = match wishes.order {
+        Some(order) => {
+            let find = |id: &String| candidates.iter().find(|candidate| candidate.profile_id == *id);
+            order.iter().filter_map(find).collect()
+        }
+        None => {
+            let mut all: Vec<&Candidate> = candidates.iter().collect();
+            all.sort_by_key(|candidate| (candidate.kind, standing(candidate).last_used_at));
+            all
+        }
+    };
+    if let Some(preferred) = wishes.preferred {
+        chosen.sort_by_key(|candidate| candidate.profile_id != preferred);
+    }
+    chosen.sort_by_key(|candidate| {
+        let standing = standing(candidate);
+        if standing.is_cooling(now) { standing.until() } else { i64::MIN }
+    });
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn candidate(id: &str, kind: CredentialKind) -> Candidate {
+        Candidate { profile_id: id.to_owned(), kind }
+    }
+
+    fn ids(candidates: &[Candidate], wishes: Wishes<'_>, standings: &[(&str, Standing)]) -> Vec<String> {
+        let standings: HashMap<&str, Standing> = standings.iter().cloned().collect();
+        let of =
+            |candidate: &Candidate| standings.get(candidate.profile_id.as_str()).cloned().unwrap_or_default();
+        order(candidates, wishes, of, 1000)
+            .into_iter()
+            .map(|candidate| candidate.profile_id.clone())
+            .collect()
+    }
+
+    fn used(at: i64) -> Standing {
+        Standing { last_used_at: at, ..Standing::default() }
+    }
+
+    fn cooling(until: i64) -> Standing {
+        Standing { cooldown_until: until, ..Standing::default() }
+    }
+
+    fn four() -> Vec<Candidate> {
+        use CredentialKind::{Key, Login, Token};
+        vec![candidate("k1", Key), candidate("k2", Key), candidate("t", Token), candidate("o", Login)]
+    }
+
+    #[test]
+    fn without_a_wish_logins_come_first_and_equals_take_turns() {
+        assert_eq!(ids(&four(), Wishes::default(), &[("k1", used(9))]), ["o", "t", "k2", "k1"]);
+        assert_eq!(ids(&four(), Wishes::default(), &[("k2", used(9))]), ["o", "t", "k1", "k2"]);
+    }
+
+    #[test]
+    fn a_named_order_holds_and_leaves_the_others_out() {
+        let order = ["k2".to_owned(), "gone".to_owned(), "o".to_owned()];
+        let wishes = Wishes { order: Some(&order), ..Wishes::default() };
+        assert_eq!(ids(&four(), wishes, &[("k2", used(9))]), ["k2", "o"]);
+    }
+
+    #[test]
+    fn what_is_cooling_down_comes_last_the_soonest_free_first() {
+        let standings = [("o", cooling(5000)), ("t", cooling(2000)), ("k1", cooling(900))];
+        assert_eq!(ids(&four(), Wishes::default(), &standings), ["k1", "k2", "t", "o"]);
+    }
+
+    #[test]
+    fn the_preferred_one_comes_first_unless_it_is_cooling_down() {
+        let wishes = Wishes { preferred: Some("k2"), ..Wishes::default() };
+        assert_eq!(ids(&four(), wishes, &[])[0], "k2");
+        assert_eq!(ids(&four(), wishes, &[("k2", cooling(5000))])[3], "k2");
+    }
+
+    #[test]
+    fn whoever_insists_on_one_gets_that_one_only() {
+        let wishes = Wishes { only: Some("k2"), preferred: Some("o"), ..Wishes::default() };
+        assert_eq!(ids(&four(), wishes, &[("k2", cooling(5000))]), ["k2"]);
+        assert!(ids(&four(), Wishes { only: Some("gone"), ..Wishes::default() }, &[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_lost_or_doubled_and_no_free_one_waits_behind_a_cooling_one(
+            facts in prop::collection::vec((0u8..4, 0i64..5, 0i64..3000), 0..8)
+        ) {
+            use CredentialKind::{Environment, Key, Login, Token};
+            let kinds = [Login, Token, Key, Environment];
+            let all: Vec<Candidate> = facts.iter().enumerate()
+                .map(|(at, (kind, ..))| candidate(&at.to_string(), kinds[usize::from(*kind)])).collect();
+            let of = |candidate: &Candidate| {
+                let (_, used, until) = facts[candidate.profile_id.parse::<usize>().unwrap()];
+                Standing { last_used_at: used, cooldown_until: until, ..Standing::default() }
+            };
+            let ordered = order(&all, Wishes::default(), of, 1000);
+            prop_assert_eq!(ordered.len(), all.len());
+            let states: Vec<bool> = ordered.iter().map(|candidate| of(candidate).is_cooling(1000)).collect();
+            prop_assert!(states.is_sorted());
+            let free: Vec<_> = ordered.iter().filter(|candidate| !of(candidate).is_cooling(1000))
+                .map(|candidate| (candidate.kind, of(candidate).last_used_at)).collect();
+            prop_assert!(free.is_sorted());
+        }
+    }
+}
