@@ -210,3 +210,114 @@ pub(crate) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Optio
 fn duration_text(text: &str) -> Option<f64> {
     text.trim().trim_end_matches('s').parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(status: u16, body: &str) -> FailureKind {
+        classify(Some(status), body).kind
+    }
+
+    #[test]
+    fn the_recorded_texts_have_their_classes() {
+        let cases: [(&str, Option<FailureKind>, bool); 8] = [
+            ("429 Too Many Requests", Some(FailureKind::RateLimit), false),
+            ("invalid_api_key", Some(FailureKind::Auth), false),
+            ("Your credit balance is too low", Some(FailureKind::Billing), false),
+            ("request timed out", Some(FailureKind::Timeout), false),
+            (
+                "messages.1.content.1.tool_use.id: String should match pattern",
+                Some(FailureKind::Format),
+                false,
+            ),
+            ("prompt is too long: 210000 tokens > 200000 maximum", Some(FailureKind::ContextOverflow), true),
+            ("token has expired", Some(FailureKind::Auth), false),
+            // No class of the upstream's; ours has one for what may pass.
+            ("internal server error", Some(FailureKind::Broken), false),
+        ];
+        for (text, expected, overflow) in cases {
+            assert_eq!(Some(classify(None, text).kind), expected, "{text}");
+            assert_eq!(is_overflow(None, text), overflow, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_recorded_statuses_have_their_classes() {
+        assert_eq!(kind(402, ""), FailureKind::Billing);
+        assert_eq!(kind(403, ""), FailureKind::Auth);
+        assert_eq!(kind(401, ""), FailureKind::Auth);
+        assert_eq!(kind(408, ""), FailureKind::Timeout);
+        assert_eq!(kind(429, ""), FailureKind::RateLimit);
+        assert_eq!(kind(529, ""), FailureKind::Overloaded);
+        assert_eq!(kind(500, "<html>502</html>"), FailureKind::Broken);
+        assert_eq!(kind(404, ""), FailureKind::NoSuchModel);
+        assert_eq!(kind(400, "bad"), FailureKind::Format);
+    }
+
+    #[test]
+    fn words_weigh_more_than_the_status_where_vendors_disagree() {
+        let quota = r#"{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota, please check your plan and billing details."}}"#;
+        assert_eq!(kind(429, quota), FailureKind::Billing);
+        let long = r#"{"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens."}}"#;
+        assert_eq!(kind(400, long), FailureKind::ContextOverflow);
+        let google = r#"[{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}}]"#;
+        assert_eq!(kind(400, google), FailureKind::Auth);
+    }
+
+    #[test]
+    fn every_vendors_words_for_too_long_are_known() {
+        let texts = [
+            "input is too long for requested model",
+            "Your input exceeds the context window of this model",
+            "The input token count (1000001) exceeds the maximum number of tokens allowed",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            "Please reduce the length of the messages or completion",
+            "This endpoint's maximum context length is 128000 tokens",
+            "prompt token count of 200000 exceeds the limit of 128000",
+            "the request exceeds the available context size",
+            "tokens to keep from the initial prompt is greater than the context length",
+            "invalid params, context window exceeds limit",
+            "Your request exceeded model token limit: 262144",
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "model_context_window_exceeded",
+        ];
+        for text in texts {
+            assert!(is_overflow(Some(400), &text.to_lowercase()), "{text}");
+        }
+        assert!(is_overflow(Some(413), "400 status code (no body)"));
+        assert!(!is_overflow(Some(413), "the image is too heavy"));
+    }
+
+    #[test]
+    fn a_person_reads_the_providers_words_and_no_web_page_and_no_key() {
+        let shown = |body: &str| classify(Some(500), body).message;
+        assert_eq!(shown(r#"{"error": {"message": "no such thing"}}"#), "no such thing");
+        assert_eq!(shown(r#"{"error": "model 'x' not found"}"#), "model 'x' not found");
+        assert_eq!(shown(r#"{"message": "The security token is invalid"}"#), "The security token is invalid");
+        assert_eq!(shown("<html><body>oops</body></html>"), "the provider answered with status 500");
+        assert_eq!(shown(""), "the provider answered with status 500");
+        let key = format!("{}{}", "sk-", "a1B2c3D4e5F6g7H8i9J0");
+        let leaked = shown(&format!(r#"{{"error": {{"message": "Incorrect API key provided: {key}"}}}}"#));
+        assert!(!leaked.contains(&key), "{leaked}");
+        assert!(shown(&"x".repeat(5000)).chars().count() <= MOST_SHOWN + 1);
+    }
+
+    #[test]
+    fn the_time_to_wait_is_read_where_it_makes_sense() {
+        let of = |name: &'static str, value: &'static str| {
+            retry_after(|asked| (asked == name).then_some(value)).map(|wait| wait.as_millis())
+        };
+        assert_eq!(of("retry-after", "20"), Some(20_000));
+        assert_eq!(of("retry-after-ms", "1500"), Some(1500));
+        assert_eq!(of("x-ratelimit-reset-after", "3s"), Some(3000));
+        for (name, value) in [
+            ("retry-after", "Wed, 21 Oct"),
+            ("retry-after", "-1"),
+            ("retry-after", "1e12"),
+            ("retry-after", "NaN"),
+        ] {
+            assert_eq!(of(name, value), None, "{value}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ mod reading;
 mod replay;
 mod request;
 mod rotation;
+mod scripted;
 mod standings;
 mod stream;
 mod thinking;
