@@ -8,6 +8,7 @@ mod classify;
 mod failure;
 mod frames;
 mod ledger;
+mod money;
 mod offline;
 mod reading;
 mod replay;
@@ -18,10 +19,14 @@ mod wire;
 
 use std::sync::Arc;
 
-pub use catalogue::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingFormat};
+pub use catalogue::{
+    Aliases, Api, Compat, EmbeddingInfo, KnownProvider, MaxTokensField, ModelInfo, Price, ThinkingFormat,
+    known, known_provider, normalize_provider, parse_ref, short_name,
+};
 pub use classify::{classify, is_overflow};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
+pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
