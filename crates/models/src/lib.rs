@@ -11,7 +11,10 @@ mod credentials;
 mod failure;
 mod frames;
 mod ledger;
+<<<<<<< HEAD
 mod meter;
+=======
+>>>>>>> wt-h3
 mod money;
 mod offline;
 mod reading;
@@ -27,11 +30,15 @@ mod wire;
 
 use std::sync::Arc;
 
-pub use catalogue::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingFormat};
+pub use catalogue::{
+    Aliases, Api, Compat, EmbeddingInfo, KnownProvider, MaxTokensField, ModelInfo, Price, ThinkingFormat,
+    known, known_provider, normalize_provider, parse_ref, short_name,
+};
 pub use classify::{classify, is_overflow};
 pub use cooldown::{Cooldowns, Standing};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
+pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};

@@ -2,6 +2,10 @@
 
 mod compat;
 mod info;
+mod known;
+mod reference;
 
 pub use compat::{Compat, MaxTokensField, ThinkingFormat};
 pub use info::{Api, ModelInfo, Price};
+pub use known::{EmbeddingInfo, KnownProvider, known, known_provider};
+pub use reference::{Aliases, normalize_provider, parse_ref, short_name};
