@@ -11,10 +11,7 @@ mod credentials;
 mod failure;
 mod frames;
 mod ledger;
-<<<<<<< HEAD
 mod meter;
-=======
->>>>>>> wt-h3
 mod money;
 mod offline;
 mod reading;
@@ -31,8 +28,8 @@ mod wire;
 use std::sync::Arc;
 
 pub use catalogue::{
-    Aliases, Api, Compat, EmbeddingInfo, KnownProvider, MaxTokensField, ModelInfo, Price, ThinkingFormat,
-    known, known_provider, normalize_provider, parse_ref, short_name,
+    Aliases, Api, Catalogue, Compat, EmbeddingInfo, KnownProvider, MaxTokensField, ModelInfo, Price,
+    ProviderInfo, ThinkingFormat, known, known_provider, normalize_provider, parse_ref, short_name,
 };
 pub use classify::{classify, is_overflow};
 pub use cooldown::{Cooldowns, Standing};

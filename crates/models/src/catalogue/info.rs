@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use tidegate_protocol::{Cost, ModelRef, Usage};
+use tidegate_secrets::Secret;
 
 use super::compat::Compat;
 
@@ -61,7 +62,7 @@ pub struct ModelInfo {
     /// Absent when nobody knows it: then nothing is charged, and a hard money limit refuses it.
     pub price: Option<Price>,
     /// Sent with every request, besides what the format needs.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
     pub compat: Compat,
 }
 

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tidegate_secrets::Secret;
 
 use super::compat::Compat;
 use super::info::{Api, ModelInfo, Price};
@@ -30,7 +31,7 @@ pub struct KnownProvider {
     pub login_only: bool,
     /// Where a person gets a key.
     pub docs: Option<String>,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
     pub compat: Compat,
     pub models: Vec<ModelInfo>,
     pub embeddings: Vec<EmbeddingInfo>,
@@ -50,7 +51,7 @@ pub struct EmbeddingInfo {
     pub dimensions: Option<u32>,
     /// Absent when nobody knows it.
     pub price: Option<Price>,
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
 }
 
 impl KnownProvider {
@@ -174,7 +175,7 @@ fn read(text: &str) -> Result<KnownProvider, serde_json::Error> {
         models,
         embeddings,
     } = serde_json::from_str(text)?;
-    let headers: Vec<_> = headers.into_iter().collect();
+    let headers: Vec<_> = headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
     let models = models.into_iter().map(|model| {
         let mut switches = compat.clone();
         switches.extend(model.compat);

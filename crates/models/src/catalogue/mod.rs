@@ -3,9 +3,11 @@
 mod compat;
 mod info;
 mod known;
+mod merged;
 mod reference;
 
 pub use compat::{Compat, MaxTokensField, ThinkingFormat};
 pub use info::{Api, ModelInfo, Price};
 pub use known::{EmbeddingInfo, KnownProvider, known, known_provider};
+pub use merged::{Catalogue, ProviderInfo};
 pub use reference::{Aliases, normalize_provider, parse_ref, short_name};
