@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tidegate_engine::{Drain, Engine, Home, Options, Request, Settings};
+use tidegate_engine::{Drain, Engine, Home, Options, Request, Settings, Wish};
 use tidegate_policy::Principal;
 use tidegate_protocol::{ReplyTarget, Scope, SessionKey};
 use tidegate_runtime::{SystemClock, spawn};
@@ -136,7 +136,7 @@ async fn through_engine(engine: &Engine, sessions: usize, round: usize) -> Falli
         async move {
             let until = Instant::now() + PIECE;
             let key = SessionKey::named(scope.clone(), &format!("bench-{sessions}-{round}-{session}"));
-            let spec = engine.settings().run_spec(&scope, None, None)?;
+            let spec = engine.settings().run_spec(&scope, &Wish::default())?;
             let mut turns = 0;
             while Instant::now() < until {
                 let request = Request {

@@ -5,6 +5,7 @@ use std::fmt;
 use tidegate_client::ClientError;
 use tidegate_config::{EditError, LoadError};
 use tidegate_engine::{EngineError, SettingsError};
+use tidegate_models::CannotSpeak;
 use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_storage::StoreError;
@@ -159,6 +160,7 @@ impl From<EngineError> for Failure {
             }
             EngineError::Closing => texts::E_CLOSING.with(&[]),
             EngineError::Settings(error) => return error.into(),
+            EngineError::Models(error) => return error.into(),
             EngineError::Randomness(error) => Message::plain(error.to_string()),
         };
         Self::with_usual_hint(code, message)
@@ -176,13 +178,29 @@ impl From<SettingsError> for Failure {
                 Self::new(code, texts::UNSUPPORTED_PROVIDER.with(&[("provider", &provider)]))
                     .with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)]))
             }
-            SettingsError::NoCredential { provider } => {
-                Self::new(code, texts::NO_PROFILE.with(&[("provider", &provider)]))
-                    .with_hint(texts::NO_AUTH_YET.with(&[]))
+            SettingsError::UnknownModel { text } => {
+                Self::new(code, texts::UNKNOWN_MODEL.with(&[("text", &text)]))
+                    .with_hint(texts::SEE_MODELS.with(&[]))
             }
-            SettingsError::CannotSpeak { provider } => {
-                Self::new(code, texts::CANNOT_SPEAK.with(&[("provider", &provider)]))
+            other => Self::with_usual_hint(code, Message::plain(other.to_string())),
+        }
+    }
+}
+
+impl From<CannotSpeak> for Failure {
+    fn from(error: CannotSpeak) -> Self {
+        let code = error.body().code;
+        match &error {
+            CannotSpeak::NoCredential { provider } => {
+                Self::new(code, texts::NO_PROFILE.with(&[("provider", provider)]))
                     .with_hint(texts::USE_OFFLINE.with(&[]))
+            }
+            CannotSpeak::NoSuchProfile { provider, profile } => {
+                Self::new(code, texts::NO_SUCH_PROFILE.with(&[("provider", provider), ("profile", profile)]))
+                    .with_hint(texts::SEE_AUTH_STATUS.with(&[]))
+            }
+            CannotSpeak::Unreadable(_) | CannotSpeak::Unusable { .. } => {
+                Self::with_usual_hint(code, Message::plain(error.to_string()))
             }
         }
     }

@@ -26,8 +26,11 @@ texts! {
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
-    NO_AUTH_YET: "(`auth` comes with a later version; until then: --provider offline)", "（`auth` 命令将在以后的版本提供；目前请用 --provider offline）";
-    CANNOT_SPEAK: "the model provider \"{provider}\" is configured, but this version has the offline model only", "已配置模型提供方 \"{provider}\"，但此版本只有离线模型";
+    NO_SUCH_PROFILE: "there is no credential {profile} for {provider}", "没有 {provider} 的凭据 {profile}";
+    SEE_AUTH_STATUS: "See: {program} auth status", "查看：{program} auth status";
+    SEE_MODELS: "See: {program} models list", "查看：{program} models list";
+    INVALID_THINKING: "Invalid value for --thinking: {value} (off, minimal, low, medium, high, xhigh)", "--thinking 的值无效：{value}（off、minimal、low、medium、high、xhigh）";
+    UNKNOWN_MODEL: "{text} names no model: write provider/model, or an alias of agents.defaults.models", "{text} 不是模型：请写 provider/model 或 agents.defaults.models 中的别名";
     USE_OFFLINE: "To get an answer now: --provider offline", "现在就要回答，请用：--provider offline";
     NO_MEMORY_YET: "--memory is not available in this version; leave it out or use --no-memory", "此版本还没有 --memory；请去掉它或使用 --no-memory";
     NO_OFFLINE_PROFILE: "--profile names a login, and the offline model has none", "--profile 指定登录信息，而离线模型不需要登录";

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tidegate_models::CannotSpeak;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId};
 use tidegate_runtime::RandomnessError;
 use tidegate_storage::StoreError;
@@ -25,6 +26,8 @@ pub enum EngineError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
+    Models(#[from] CannotSpeak),
+    #[error(transparent)]
     Randomness(#[from] RandomnessError),
 }
 
@@ -40,6 +43,7 @@ impl EngineError {
             },
             Self::Closing => ErrorCode::Closing,
             Self::Settings(error) => return error.body(),
+            Self::Models(error) => return error.body(),
             Self::Randomness(_) => ErrorCode::Internal,
         };
         ErrorBody::new(code, self.to_string())

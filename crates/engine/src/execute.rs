@@ -172,9 +172,16 @@ impl Core {
     async fn supervise(&self, turn: &Turn, live: &Live) -> End {
         let run_id = turn.lease.run;
         let ledger = Arc::new(Ledger::default());
-        let model = match self.models.open(&turn.lease.key.scope.agent, &turn.spec, &ledger) {
+        let agent = &turn.lease.key.scope.agent;
+        // What was promised, narrowed by what is allowed today.
+        let models = match self.settings.permitted(agent, turn.spec.models.clone()) {
+            Ok(models) => models,
+            Err(error) => return End::Failed(error.body(), Usage::default()),
+        };
+        let spec = RunSpec { models, ..turn.spec.clone() };
+        let model = match self.models.open(agent, &spec, &ledger) {
             Ok(model) => model,
-            Err(error) => return End::failed(ErrorCode::ModelUnavailable, error.to_string()),
+            Err(error) => return End::Failed(error.body(), Usage::default()),
         };
         let mut emit = |body: RunEventBody| live.publish(run_id, body);
         let (journal, clock) = (self.store.as_ref(), self.clock.as_ref());

@@ -33,6 +33,6 @@ pub use error::EngineError;
 pub use events::{EngineEvent, Events, Missed, RunChange};
 pub use home::{Home, HomeLock};
 pub use live::{Answer, Partial};
-pub use settings::{Settings, SettingsError};
+pub use settings::{Settings, SettingsError, Wish};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use submit::{Follower, Request, Submitted};

@@ -67,6 +67,8 @@ impl Engine {
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
         }
+        // Somebody waits: they learn at once that nobody could answer.
+        core.models.ready(&request.spec)?;
         let run: RunId = new_id(core.clock.as_ref())?;
         let session: SessionId = new_id(core.clock.as_ref())?;
         let now = core.clock.now_ms();

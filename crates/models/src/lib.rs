@@ -40,21 +40,40 @@ pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
-use tidegate_protocol::{AgentId, ModelRef, RunSpec};
+use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
 
 /// The provider that needs no network.
 pub const OFFLINE: &str = "offline";
 
 /// Why a model cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{provider}: {reason}")]
-pub struct CannotSpeak {
-    pub provider: String,
-    pub reason: String,
+pub enum CannotSpeak {
+    #[error("there is no credential for the model provider {provider:?}")]
+    NoCredential { provider: String },
+    #[error("there is no credential {profile:?} for the model provider {provider:?}")]
+    NoSuchProfile { provider: String, profile: String },
+    #[error("the stored credentials cannot be read: {0}")]
+    Unreadable(String),
+    #[error("{model} cannot be asked: {reason}")]
+    Unusable { model: ModelRef, reason: String },
+}
+
+impl CannotSpeak {
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            Self::NoCredential { .. } | Self::NoSuchProfile { .. } => ErrorCode::AuthRequired,
+            Self::Unreadable(_) => ErrorCode::CredentialsUnreadable,
+            Self::Unusable { .. } => ErrorCode::ModelUnavailable,
+        };
+        ErrorBody::new(code, self.to_string())
+    }
 }
 
 /// Where models come from.
 pub trait Providers: Send + Sync {
+    /// Whether the first model of the chain, or one that stands in for it, could be asked now. Cheap: nobody is called.
+    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak>;
+
     /// What answers for a run: the first model of its chain, those that stand in for it behind it. Every call it makes is
     /// recorded in `ledger`.
     fn open(
@@ -70,19 +89,27 @@ pub trait Providers: Send + Sync {
 pub struct BuiltIn;
 
 impl Providers for BuiltIn {
+    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+        match spec.models.first() {
+            Some(model) if model.provider == OFFLINE => Ok(()),
+            model => {
+                let model = model.cloned().unwrap_or_else(default_model);
+                Err(CannotSpeak::Unusable {
+                    model,
+                    reason: format!("only the {OFFLINE:?} model is built in"),
+                })
+            }
+        }
+    }
+
     fn open(
         &self,
         _agent: &AgentId,
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        match spec.models.first() {
-            Some(model) if model.provider == OFFLINE => Ok(Arc::new(offline::Offline::new(ledger))),
-            other => Err(CannotSpeak {
-                provider: other.map(|model| model.provider.clone()).unwrap_or_default(),
-                reason: format!("only the {OFFLINE:?} model is built in"),
-            }),
-        }
+        self.ready(spec)?;
+        Ok(Arc::new(offline::Offline::new(ledger)))
     }
 }
 

@@ -11,7 +11,7 @@ use ts_rs::TS;
 use crate::error::{ErrorBody, ErrorCode};
 use crate::id::RunId;
 use crate::message::{Origin, Role, Usage};
-use crate::run::RunState;
+use crate::run::{RunState, ThinkingLevel};
 
 macro_rules! wire {
     ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })+) => {$(
@@ -163,8 +163,13 @@ wire! {
         pub new_session: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub provider: Option<String>,
+        /// `provider/model` or an alias.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub profile: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub thinking: Option<ThinkingLevel>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(type = "number | null")]
         pub timeout_ms: Option<u64>,

@@ -31,6 +31,10 @@ impl Paced {
 }
 
 impl Providers for Paced {
+    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+        BuiltIn.ready(spec)
+    }
+
     fn open(
         &self,
         agent: &AgentId,

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_config::ProblemKind;
-use tidegate_engine::{Answer, Engine, Notice, Settings};
+use tidegate_engine::{Answer, Engine, Notice, Settings, Wish};
 use tidegate_policy::Principal;
 use tidegate_protocol::api::Ask;
 use tidegate_protocol::{
     ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey, TenantId,
+    ThinkingLevel,
 };
 use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp, new_id};
 use tidegate_storage::{Library, RunLookup, SessionChoice};
@@ -53,7 +54,14 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     }
     let settings = Settings::new(&loaded);
     let scope = settings.scope(parsed.value("agent"))?;
-    let spec = settings.run_spec(&scope, parsed.value("provider"), request.timeout)?;
+    let wish = Wish {
+        provider: parsed.value("provider"),
+        model: parsed.value("model"),
+        profile: request.profile.as_deref(),
+        timeout: request.timeout,
+        thinking: request.thinking,
+    };
+    let spec = settings.run_spec(&scope, &wish)?;
     request.check_profile(&spec.models[0])?;
     block_on(async {
         let patience =
@@ -232,6 +240,7 @@ struct Request {
     choice: SessionChoice,
     timeout: Option<Duration>,
     profile: Option<String>,
+    thinking: Option<ThinkingLevel>,
 }
 
 impl Request {
@@ -256,6 +265,13 @@ impl Request {
                 _ => return Err(invalid(texts::INVALID_TIMEOUT.with(&[("value", &text)]))),
             },
         };
+        let thinking = match parsed.value("thinking") {
+            None => None,
+            Some(text) => Some(
+                tidegate_models::parse_level(text)
+                    .ok_or_else(|| invalid(texts::INVALID_THINKING.with(&[("value", &text)])))?,
+            ),
+        };
         let session = parsed.value("session").unwrap_or("main").to_owned();
         if session.trim().is_empty() {
             let message = texts::MISSING_VALUE.with(&[("name", &"session")]);
@@ -270,6 +286,7 @@ impl Request {
             choice: if parsed.has("new-session") { SessionChoice::Fresh } else { SessionChoice::Current },
             timeout,
             profile: parsed.value("profile").map(str::to_owned),
+            thinking,
         })
     }
 
@@ -281,7 +298,9 @@ impl Request {
             agent: parsed.value("agent").map(str::to_owned),
             new_session: self.choice == SessionChoice::Fresh,
             provider: parsed.value("provider").map(str::to_owned),
+            model: parsed.value("model").map(str::to_owned),
             profile: self.profile.clone(),
+            thinking: self.thinking,
             timeout_ms: self.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             key: key.to_owned(),
         }

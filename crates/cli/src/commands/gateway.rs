@@ -9,7 +9,7 @@ use tidegate_channels::local::{self, Local};
 use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, Wish};
 use tidegate_gateway::{ServeError, Server, ServerOptions};
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
@@ -197,7 +197,7 @@ impl Host {
     /// Whether the default agent can answer at all.
     fn usable_model(&self) -> Result<(), tidegate_engine::SettingsError> {
         let settings = self.engine.settings();
-        settings.run_spec(&settings.scope(None)?, None, None).map(drop)
+        settings.run_spec(&settings.scope(None)?, &Wish::default()).map(drop)
     }
 
     /// What was left behind, and what could not be delivered while nobody was here to tell.

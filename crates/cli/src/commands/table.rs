@@ -59,7 +59,19 @@ const ASK_FLAGS: &[Flag] = &[
         "the model provider; offline needs no network",
         "模型提供方；offline 无需网络",
     ),
-    flag("profile", Takes::Value("id"), "the login to use with the provider", "该提供方使用的登录信息"),
+    flag(
+        "model",
+        Takes::Value("name"),
+        "the model, as provider/model or an alias of the configuration",
+        "模型，写作 provider/model 或配置中的别名",
+    ),
+    flag("profile", Takes::Value("id"), "the credential to use, and no other", "只使用该凭据"),
+    flag(
+        "thinking",
+        Takes::Value("level"),
+        "how much it thinks: off, minimal, low, medium, high, xhigh",
+        "思考程度：off、minimal、low、medium、high、xhigh",
+    ),
     flag("timeout", Takes::Value("seconds"), "give up after this long", "超过该时间即放弃"),
     flag(
         "stdin",

@@ -22,6 +22,16 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     model_references(root, found);
     local_channel(root, found);
     storage(root, found);
+    timezone(root, found);
+}
+
+fn timezone(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(zone) = root.at(&["budgets", "timezone"]) else { return };
+    if zone.text().is_some_and(|name| tidegate_runtime::Zone::find(name).is_none()) {
+        let message =
+            format!("this system knows no time zone {}; write one as Europe/Berlin, or UTC", zone.shown());
+        found.push(zone.problem(message));
+    }
 }
 
 fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
@@ -275,6 +285,18 @@ mod tests {
         let document =
             json!({"channels": {"local": {"inbox": "/a", "accounts": {"default": {"outbox": "b"}}}}});
         assert_eq!(complaints(&document), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_time_zone_must_be_one_that_the_system_knows() {
+        let document = json!({"budgets": {"timezone": "Mars/Olympus"}});
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"budgets.timezone: this system knows no time zone "Mars/Olympus"; write one as Europe/Berlin, or UTC"#
+            ]
+        );
+        assert_eq!(complaints(&json!({"budgets": {"timezone": "UTC"}})), Vec::<String>::new());
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(crate) fn wedged(session: &str) -> Request {
 pub(crate) struct Models;
 
 impl Providers for Models {
+    fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
+        Ok(())
+    }
+
     fn open(
         &self,
         agent: &AgentId,
@@ -60,9 +64,12 @@ impl Model for Panicking {
 pub(crate) struct NoModels;
 
 impl Providers for NoModels {
+    fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
+        Ok(())
+    }
+
     fn open(&self, _: &AgentId, spec: &RunSpec, _: &Arc<Ledger>) -> Result<Arc<dyn Model>, CannotSpeak> {
-        let provider = spec.models[0].provider.clone();
-        Err(CannotSpeak { provider, reason: "not today".to_owned() })
+        Err(CannotSpeak::Unusable { model: spec.models[0].clone(), reason: "not today".to_owned() })
     }
 }
 

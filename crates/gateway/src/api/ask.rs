@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use futures_util::stream;
-use tidegate_engine::{Follower, Submitted};
+use tidegate_engine::{Follower, Submitted, Wish};
 use tidegate_protocol::api::{Ask, AskAnswer, AskEvent};
 use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunEventBody};
 use tidegate_storage::SessionChoice;
@@ -25,14 +25,17 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
     let ask: Ask = body::read(request).await?;
     body::check_text(&ask.text)?;
     body::check_key(&ask.key)?;
-    if let Some(profile) = ask.profile.as_deref().filter(|profile| *profile != "default") {
-        let message = format!("there is no credential profile {profile:?}");
-        return Err(Refusal::new(ErrorCode::AuthRequired, message));
-    }
     let engine = gate.engine();
     let key = answering_key_of(engine.settings(), engine.tenant(), ask.agent.as_deref(), &ask.session)?;
     let timeout = ask.timeout_ms.map(Duration::from_millis);
-    let spec = engine.settings().run_spec(&key.scope, ask.provider.as_deref(), timeout)?;
+    let wish = Wish {
+        provider: ask.provider.as_deref(),
+        model: ask.model.as_deref(),
+        profile: ask.profile.as_deref(),
+        timeout,
+        thinking: ask.thinking,
+    };
+    let spec = engine.settings().run_spec(&key.scope, &wish)?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,

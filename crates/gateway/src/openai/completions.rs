@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 use serde_json::{Value, json};
-use tidegate_engine::{Follower, Submitted};
+use tidegate_engine::{Follower, Submitted, Wish};
 use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunEventBody, RunId};
 use tidegate_runtime::new_id;
 use tidegate_storage::SessionChoice;
@@ -73,7 +73,7 @@ fn translate(
     // Whoever sends a key says that they may come back for the answer.
     let leaving =
         if conversation.one_off && idempotency.is_none() { Leaving::Aborts } else { Leaving::GoesOn };
-    let spec = engine.settings().run_spec(&key.scope, None, None)?;
+    let spec = engine.settings().run_spec(&key.scope, &Wish::default())?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,

@@ -1,0 +1,81 @@
+//! What a run reserves of the budgets it belongs to.
+
+use tidegate_config::schema::Budget;
+use tidegate_policy::{BudgetLine, Reservation};
+use tidegate_protocol::{AgentId, Cost, RunSpec, Scope, Usage};
+
+use super::Settings;
+
+/// Tokens an answer is counted with when neither the run nor the model says less.
+const MOST_OUTPUT: u32 = 32_000;
+
+impl Settings {
+    /// What a run asks of its budgets: the dearest model of its chain, the input as it may be counted, and the longest
+    /// answer it may get. Nothing when no budget applies.
+    pub fn reservation(&self, scope: &Scope, spec: &RunSpec, input: u64, now: i64) -> Option<Reservation> {
+        let lines = self.budget_lines(scope, now);
+        if lines.is_empty() {
+            return None;
+        }
+        let (mut tokens, mut cost) = (0, Cost(0));
+        for model in &spec.models {
+            let Some(info) = self.catalogue.model(model) else { continue };
+            let longest = info.max_tokens.min(MOST_OUTPUT);
+            let output = u64::from(spec.limits.max_tokens.map_or(longest, |most| most.min(info.max_tokens)));
+            tokens = tokens.max(input.saturating_add(output));
+            let price = info.price.unwrap_or_default();
+            // Cached input may cost more than plain input the first time.
+            let dearest = Usage { input, output, ..Usage::default() };
+            let written = Usage { cache_write: input, output, ..Usage::default() };
+            cost = cost.max(price.of(&dearest)).max(price.of(&written));
+        }
+        if let Some(most) = spec.limits.max_cost {
+            cost = cost.min(most);
+        }
+        Some(Reservation { tokens, cost, lines })
+    }
+
+    /// The limits of the tenant, the workspace and the agent, for today and this month.
+    pub fn budget_lines(&self, scope: &Scope, now: i64) -> Vec<BudgetLine> {
+        let budgets = &self.config.budgets;
+        let (tenant, workspace, agent) = (&scope.tenant, &scope.workspace, &scope.agent);
+        let scopes = [
+            (format!("tenant:{tenant}"), Some(&budgets.tenant)),
+            (format!("workspace:{tenant}:{workspace}"), Some(&budgets.workspace)),
+            (format!("agent:{tenant}:{workspace}:{agent}"), budgets.agents.get(agent.as_str())),
+        ];
+        let day = self.zone.day(now);
+        let month = day.get(..7).unwrap_or(&day).to_owned();
+        let mut lines = Vec::new();
+        for (scope, budget) in scopes {
+            let Some(budget) = budget else { continue };
+            let periods = [
+                (format!("day:{day}"), budget.daily_tokens, budget.daily_usd),
+                (format!("month:{month}"), budget.monthly_tokens, budget.monthly_usd),
+            ];
+            for (period, tokens, usd) in periods {
+                if tokens.is_some() || usd.is_some() {
+                    lines.push(BudgetLine {
+                        scope: scope.clone(),
+                        period,
+                        max_tokens: tokens.map(u64::from),
+                        max_cost: usd.map(Cost::from_usd),
+                        hard: budget.hard_limit,
+                    });
+                }
+            }
+        }
+        lines
+    }
+
+    /// Whether a limit in dollars applies to the agent that must not be exceeded.
+    pub(super) fn has_hard_money(&self, agent: &AgentId) -> bool {
+        let budgets = &self.config.budgets;
+        let hard = |budget: &Budget| {
+            budget.hard_limit && (budget.daily_usd.is_some() || budget.monthly_usd.is_some())
+        };
+        hard(&budgets.tenant)
+            || hard(&budgets.workspace)
+            || budgets.agents.get(agent.as_str()).is_some_and(hard)
+    }
+}
