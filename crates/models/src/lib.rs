@@ -9,10 +9,13 @@ mod failure;
 mod frames;
 mod ledger;
 mod offline;
+mod partial_json;
 mod reading;
 mod replay;
 mod request;
 mod stream;
+#[doc(hidden)]
+pub mod testing;
 mod thinking;
 mod wire;
 
@@ -22,6 +25,7 @@ pub use catalogue::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingForma
 pub use classify::{classify, is_overflow};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
+pub use partial_json::partial_json;
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
