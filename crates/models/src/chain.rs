@@ -45,13 +45,21 @@ impl Shared {
     }
 }
 
-/// A model that can be called, with its wire format.
+/// A model that can be asked.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) model: Arc<ModelInfo>,
-    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) via: Via,
     /// The agent's or the configuration's order of credentials.
     pub(crate) order: Option<Vec<String>>,
+}
+
+/// How a model is asked.
+#[derive(Clone)]
+pub(crate) enum Via {
+    Wire(Arc<dyn Wire>),
+    /// It is part of this program: no credential, no network.
+    BuiltIn(Arc<dyn Model>),
 }
 
 /// What answers for one run.
@@ -108,6 +116,7 @@ enum State {
     NextCredential(Trying, Fetch),
     /// One call under way.
     Calling(Trying, Box<Current>),
+    BuiltIn(ModelStream),
     Over,
 }
 
@@ -121,6 +130,7 @@ enum Fetch {
 /// A model whose credentials are tried.
 struct Trying {
     link: Link,
+    wire: Arc<dyn Wire>,
     left: VecDeque<Candidate>,
     /// Repetitions with the same credential.
     repeats: u32,
@@ -148,6 +158,11 @@ impl Running {
                 State::NextModel => self.next_model().await,
                 State::NextCredential(trying, fetch) => self.next_credential(trying, fetch).await,
                 State::Calling(trying, current) => self.read(trying, current).await,
+                State::BuiltIn(mut stream) => {
+                    let event = stream.next().await?;
+                    self.ready.push_back(event);
+                    State::BuiltIn(stream)
+                }
             };
         }
     }
@@ -161,6 +176,10 @@ impl Running {
         let Some(link) = self.links.pop_front() else {
             let last = summary(&self.attempts);
             return self.fail(last);
+        };
+        let wire = match &link.via {
+            Via::BuiltIn(model) => return State::BuiltIn(model.stream(self.request.clone())),
+            Via::Wire(wire) => Arc::clone(wire),
         };
         self.shared.standings.load().await;
         let provider = link.model.provider.as_str();
@@ -198,7 +217,7 @@ impl Running {
             };
             return self.give_up(&link, None, failure);
         }
-        let trying = Trying { link, left, repeats: 0, renewed: HashSet::new(), thinking_tried: false };
+        let trying = Trying { link, wire, left, repeats: 0, renewed: HashSet::new(), thinking_tried: false };
         State::NextCredential(trying, Fetch::AsItIs)
     }
 
@@ -248,7 +267,7 @@ impl Running {
         let meter = Meter::new(&self.ledger, model.reference(), profile_id, model.price, now, &request);
         let calling = Calling {
             client: self.shared.client.clone(),
-            wire: Arc::clone(&trying.link.wire),
+            wire: Arc::clone(&trying.wire),
             model,
             access: granted.access,
             timeouts: self.shared.timeouts,

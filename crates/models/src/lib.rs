@@ -2,6 +2,7 @@
 //!
 //! A failure of the outside world is the last event of the stream, not an error of the call.
 
+mod aws;
 mod call;
 mod catalogue;
 mod chain;
@@ -10,17 +11,22 @@ mod cooldown;
 mod credentials;
 mod failure;
 mod frames;
+mod keyring;
 mod ledger;
 mod meter;
 mod money;
 mod offline;
+mod partial_json;
 mod reading;
+mod registry;
 mod replay;
 mod request;
 mod rotation;
 mod scripted;
 mod standings;
 mod stream;
+#[doc(hidden)]
+pub mod testing;
 mod thinking;
 mod verdict;
 mod wire;
@@ -36,10 +42,13 @@ pub use cooldown::{Cooldowns, Standing};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
+pub use partial_json::partial_json;
+pub use registry::{Registry, RegistryOptions};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
+pub use thinking::parse_level;
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
 
 /// The provider that needs no network.

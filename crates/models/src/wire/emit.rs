@@ -49,6 +49,10 @@ impl Emit {
         self.open.iter().any(|open| open.key == key)
     }
 
+    pub(crate) fn is_call(&self, key: Key) -> bool {
+        self.open.iter().any(|open| open.key == key && matches!(open.kind, BlockKind::ToolCall { .. }))
+    }
+
     /// Continues a block. What belongs to none that is open is left out.
     pub(crate) fn push(&mut self, key: Key, delta: &str) {
         if delta.is_empty() {
@@ -129,9 +133,15 @@ impl Emit {
         self.usage.unwrap_or_default()
     }
 
-    /// The model stopped. Everything that is open ends; later events are left out, but usage may still come.
+    /// The model stopped. Everything that is open ends; later events are left out, but usage may still come. Where the
+    /// answer reached its limit, a call without whole arguments was cut off and has no end.
     pub(crate) fn done(&mut self, reason: StopReason) {
         if self.ended.is_none() {
+            if reason == StopReason::Length {
+                self.open.retain(|open| {
+                    !matches!(open.kind, BlockKind::ToolCall { .. }) || is_whole_object(&open.text)
+                });
+            }
             self.close_all();
             let called = self.called && reason == StopReason::Stop;
             self.ended = Some(if called { StopReason::ToolUse } else { reason });
@@ -171,6 +181,11 @@ impl Emit {
         self.events.extend(self.usage.map(ModelEvent::Usage));
         self.events.push_back(ModelEvent::Failed(failure));
     }
+}
+
+/// Whether a call's arguments came to their end.
+pub(crate) fn is_whole_object(json: &str) -> bool {
+    json.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()
 }
 
 /// A call's arguments. What is no JSON stays text: the tool's own check then shows the model what it wrote, and half an

@@ -3,20 +3,24 @@
 
 mod access;
 mod anthropic;
+mod arguments;
 mod bedrock;
+mod borrowed;
 mod codex;
 mod completions;
 mod emit;
 mod google;
 mod ollama;
 mod responses;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 
 use tidegate_net::{Headers, Method};
 
 pub(crate) use access::Access;
-pub(crate) use emit::{Emit, Key};
+pub(crate) use emit::{Emit, Key, is_whole_object};
 
 use crate::catalogue::{Api, ModelInfo};
 use crate::failure::Failure;

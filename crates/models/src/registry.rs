@@ -1,0 +1,203 @@
+//! All models of this installation, ready to be asked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tidegate_config::schema::Config;
+use tidegate_net::{Client, Timeouts};
+use tidegate_protocol::{AgentId, ModelRef, RunSpec};
+use tidegate_runtime::Clock;
+use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
+
+use crate::catalogue::{Api, Catalogue};
+use crate::chain::{Chain, Link, Shared, Via};
+use crate::cooldown::Cooldowns;
+use crate::keyring::{Environment, Keyring};
+use crate::ledger::Ledger;
+use crate::offline::Offline;
+use crate::rotation::Candidate;
+use crate::scripted::Scripted;
+use crate::standings::{StandingStore, Standings};
+use crate::stream::Model;
+use crate::{CannotSpeak, Providers, wire};
+
+/// The pause before the first repetition of a call.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a registry is made of.
+pub struct RegistryOptions {
+    /// The home: relative files of the configuration begin here.
+    pub home: PathBuf,
+    /// Where credentials rest.
+    pub credentials: PathBuf,
+    pub store: StoreOptions,
+    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub standings: Arc<dyn StandingStore>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Every provider, with its credentials. Clones share what was learned.
+#[derive(Clone)]
+pub struct Registry {
+    catalogue: Arc<Catalogue>,
+    keyring: Arc<Keyring>,
+    shared: Arc<Shared>,
+    /// The order of credentials by provider, and by agent and provider.
+    order: Arc<Order>,
+}
+
+#[derive(Default)]
+struct Order {
+    everywhere: BTreeMap<String, Vec<String>>,
+    of_agent: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+impl Registry {
+    pub fn new(config: &Config, options: RegistryOptions) -> Self {
+        let RegistryOptions { home, credentials, store, environment, standings, clock } = options;
+        let catalogue = Arc::new(Catalogue::new(config, &home));
+        let keyring = Arc::new(Keyring {
+            catalogue: Arc::clone(&catalogue),
+            folder: credentials,
+            options: store,
+            store: OnceLock::new(),
+            environment: Environment::clone(&environment),
+            listed: config.auth.profiles.clone(),
+            clock: Arc::clone(&clock),
+        });
+        let shared = Arc::new(Shared {
+            client: Client::new(),
+            credentials: Arc::clone(&keyring) as _,
+            standings: Standings::new(standings, cooldowns(config)),
+            clock,
+            timeouts: Timeouts {
+                connect: Duration::from_secs(u64::from(config.models.connect_timeout_seconds)),
+                idle: Duration::from_secs(u64::from(config.models.idle_timeout_seconds)),
+            },
+            retries: config.models.retries,
+            pause: PAUSE,
+        });
+        let of_agent = config.agents.list.iter().map(|agent| (agent.id.clone(), ids(&agent.auth.order)));
+        let order = Order { everywhere: ids(&config.auth.order), of_agent: of_agent.collect() };
+        Self { catalogue, keyring, shared, order: Arc::new(order) }
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    pub fn credentials(&self) -> Result<&Arc<CredentialStore>, SecretsError> {
+        self.keyring.store()
+    }
+
+    /// What there is for a provider, wherever it is kept.
+    pub fn candidates(&self, provider: &str) -> Result<Vec<Candidate>, SecretsError> {
+        match self.catalogue.provider(provider) {
+            Some(provider) => self.keyring.found(provider),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn check(&self, model: &ModelRef, profile: Option<&str>) -> Result<(), CannotSpeak> {
+        let unusable =
+            |reason: &str| CannotSpeak::Unusable { model: model.clone(), reason: reason.to_owned() };
+        let provider =
+            self.catalogue.provider(&model.provider).ok_or_else(|| unusable("its provider is not known"))?;
+        if matches!(provider.api, Api::Offline | Api::Scripted) {
+            return Ok(());
+        }
+        if provider.base_url.is_empty() && provider.api != Api::BedrockConverseStream {
+            return Err(unusable("its provider has no address; set models.providers.<name>.baseUrl"));
+        }
+        if model.model.is_empty() {
+            return Err(unusable("the model has no name"));
+        }
+        let found =
+            self.keyring.found(provider).map_err(|error| CannotSpeak::Unreadable(error.to_string()))?;
+        match profile.map(canonical) {
+            None if found.is_empty() => Err(CannotSpeak::NoCredential { provider: provider.id.clone() }),
+            Some(profile) if !found.iter().any(|candidate| candidate.profile_id == profile) => {
+                Err(CannotSpeak::NoSuchProfile { provider: provider.id.clone(), profile })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn link(&self, agent: &AgentId, model: &ModelRef, ledger: &Arc<Ledger>) -> Option<Link> {
+        let provider = self.catalogue.provider(&model.provider)?;
+        let info = provider.model(&model.model);
+        let via = match (provider.api, &provider.script) {
+            (Api::Offline, _) => Via::BuiltIn(Arc::new(Offline::new(ledger))),
+            (Api::Scripted, file) => Via::BuiltIn(self.scripted(model, file.as_deref()?, ledger)),
+            _ => Via::Wire(wire::of(info.api)?),
+        };
+        let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(&info.provider));
+        let order = own.or_else(|| self.order.everywhere.get(&info.provider)).cloned();
+        Some(Link { via, model: Arc::new(info), order })
+    }
+
+    fn scripted(&self, model: &ModelRef, file: &Path, ledger: &Arc<Ledger>) -> Arc<dyn Model> {
+        Arc::new(Scripted {
+            model: model.clone(),
+            file: file.to_owned(),
+            ledger: Arc::clone(ledger),
+            clock: Arc::clone(&self.shared.clock),
+        })
+    }
+}
+
+impl Providers for Registry {
+    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+        let mut first = Ok(());
+        for (at, model) in spec.models.iter().enumerate() {
+            match self.check(model, spec.profile.as_deref()) {
+                Ok(()) => return Ok(()),
+                error if at == 0 => first = error,
+                _ => {}
+            }
+        }
+        first
+    }
+
+    fn open(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        self.ready(spec)?;
+        Ok(Arc::new(Chain {
+            shared: Arc::clone(&self.shared),
+            agent: agent.clone(),
+            links: spec.models.iter().filter_map(|model| self.link(agent, model, ledger)).collect(),
+            profile: spec.profile.as_deref().map(canonical),
+            limit: spec.limits.call_timeout_ms.map(Duration::from_millis),
+            max_cost: spec.limits.max_cost,
+            ledger: Arc::clone(ledger),
+        }))
+    }
+}
+
+/// A credential's id as it is stored, however it was written.
+fn canonical(profile: &str) -> String {
+    profile.parse().map_or_else(|_| profile.to_owned(), |id: ProfileId| id.to_string())
+}
+
+fn ids(order: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+    let canonical_list = |list: &Vec<String>| list.iter().map(|id| canonical(id)).collect();
+    order.iter().map(|(provider, list)| (crate::normalize_provider(provider), canonical_list(list))).collect()
+}
+
+fn cooldowns(config: &Config) -> Cooldowns {
+    let said = &config.auth.cooldowns;
+    let hours = |hours: f64| Duration::try_from_secs_f64(hours * 3600.0).unwrap_or_default();
+    let own = said.billing_backoff_hours_by_provider.iter();
+    Cooldowns {
+        billing_backoff: hours(said.billing_backoff_hours),
+        billing_backoff_by_provider: own.map(|(name, time)| (name.clone(), hours(*time))).collect(),
+        billing_max: hours(said.billing_max_hours),
+        failure_window: hours(said.failure_window_hours),
+    }
+}

@@ -1,0 +1,196 @@
+//! The body of a request.
+
+use serde_json::{Map, Value, json};
+use tidegate_protocol::{Block, Message, ThinkingLevel};
+
+use super::super::arguments;
+use super::generation::Generation;
+use crate::catalogue::ModelInfo;
+use crate::replay::{Ids, replay};
+use crate::request::{CacheRetention, Request, ToolChoice, ToolSpec};
+use crate::thinking::budget;
+
+/// Tokens of an answer where nobody says how many; more would need a larger model or a patient reader.
+const USUAL_ANSWER: u32 = 32_000;
+/// The smallest budget Anthropic takes.
+const LEAST_BUDGET: u32 = 1024;
+/// Anthropic takes four marks in one request; the last message needs one of them.
+const MOST_SYSTEM_MARKS: usize = 3;
+
+pub(super) fn body(request: &Request, model: &ModelInfo, generation: Generation) -> Value {
+    let cache = cache_control(request.options.cache, model);
+    let mut messages = messages(&replay(&request.messages, model, Ids::Safe64));
+    if let Some(mark) = &cache {
+        mark_last_user(&mut messages, mark);
+    }
+    let mut body = json!({ "model": model.id, "stream": true, "messages": messages });
+    let system = system(&request.system, cache.as_ref());
+    if !system.is_empty() {
+        body["system"] = system.into();
+    }
+    if model.tools && !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+        if let Some(choice) = tool_choice(&request.options.tool_choice) {
+            body["tool_choice"] = choice;
+        }
+    }
+    limits_and_thinking(&mut body, request, model, generation);
+    body
+}
+
+/// How many tokens, how much thought, and the temperature that goes with it.
+fn limits_and_thinking(body: &mut Value, request: &Request, model: &ModelInfo, generation: Generation) {
+    let options = &request.options;
+    let base = options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens);
+    // A model that must call a tool may not think before it.
+    let forced = matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
+        && body.get("tools").is_some();
+    let wanted = model.reasoning && options.thinking != ThinkingLevel::Off && !forced;
+    let room = budget(options.thinking, base, model.max_tokens);
+    body["max_tokens"] = base.into();
+    let thinks = if wanted && generation.thinks_adaptively() {
+        body["thinking"] = json!({ "type": "adaptive" });
+        if generation.hides_thoughts() {
+            body["thinking"]["display"] = "summarized".into();
+        }
+        body["output_config"] = json!({ "effort": generation.effort(options.thinking) });
+        true
+    } else if wanted && room.thinking >= LEAST_BUDGET {
+        body["max_tokens"] = room.max_tokens.into();
+        body["thinking"] = json!({ "type": "enabled", "budget_tokens": room.thinking });
+        true
+    } else {
+        if model.reasoning && generation.must_be_told_not_to_think() {
+            body["thinking"] = json!({ "type": "disabled" });
+        }
+        false
+    };
+    if let Some(temperature) = options.temperature.filter(|_| !thinks && !generation.has_no_temperature()) {
+        body["temperature"] = temperature.into();
+    }
+}
+
+fn cache_control(retention: CacheRetention, model: &ModelInfo) -> Option<Value> {
+    // Those who copy the format know the short mark only.
+    let is_anthropic = host(&model.base_url) == "api.anthropic.com";
+    match retention {
+        CacheRetention::None => None,
+        CacheRetention::Long if is_anthropic => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
+        CacheRetention::Short | CacheRetention::Long => Some(json!({ "type": "ephemeral" })),
+    }
+}
+
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', ':']).next().unwrap_or_default()
+}
+
+fn system(texts: &[String], cache: Option<&Value>) -> Vec<Value> {
+    let texts: Vec<_> = texts.iter().filter(|text| !text.trim().is_empty()).collect();
+    let first_marked = texts.len().saturating_sub(MOST_SYSTEM_MARKS);
+    let block = |(at, text): (usize, &&String)| {
+        let mut block = json!({ "type": "text", "text": text });
+        if let Some(mark) = cache.filter(|_| at >= first_marked) {
+            block["cache_control"] = mark.clone();
+        }
+        block
+    };
+    texts.iter().enumerate().map(block).collect()
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    let given = |key: &str| tool.parameters.get(key).cloned();
+    schema.insert("properties".to_owned(), given("properties").unwrap_or_else(|| json!({})));
+    schema.insert("required".to_owned(), given("required").unwrap_or_else(|| json!([])));
+    // Properties may refer to them.
+    schema.extend(given("$defs").map(|definitions| ("$defs".to_owned(), definitions)));
+    json!({ "name": tool.name, "description": tool.description, "input_schema": schema })
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "type": "none" })),
+        ToolChoice::Required => Some(json!({ "type": "any" })),
+        ToolChoice::Named(name) => Some(json!({ "type": "tool", "name": name })),
+    }
+}
+
+/// The conversation. The user's side is one message until the model speaks again: roles must alternate, and the results
+/// of calls made together must stand together.
+fn messages(conversation: &[Message]) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    for message in conversation {
+        let (role, blocks) = match message {
+            Message::User { content, .. } => ("user", content.iter().filter_map(shown).collect()),
+            Message::Assistant { content, .. } => ("assistant", content.iter().filter_map(said).collect()),
+            Message::ToolResult { tool_call_id, content, is_error, .. } => {
+                ("user", vec![tool_result(tool_call_id, content, *is_error)])
+            }
+        };
+        let blocks: Vec<Value> = blocks;
+        if blocks.is_empty() {
+            continue;
+        }
+        let before = messages.last_mut().filter(|last| role == "user" && last["role"] == "user");
+        match before.and_then(|last| last["content"].as_array_mut()) {
+            Some(content) => content.extend(blocks),
+            None => messages.push(json!({ "role": role, "content": blocks })),
+        }
+    }
+    messages
+}
+
+/// A block of the user's side. Anthropic refuses text that is blank.
+fn shown(block: &Block) -> Option<Value> {
+    match block {
+        Block::Text { text, .. } => text_block(text),
+        Block::Image { data, mime_type } => Some(json!({
+            "type": "image",
+            "source": { "type": "base64", "media_type": mime_type, "data": data },
+        })),
+        Block::Thinking { .. } | Block::ToolCall { .. } => None,
+    }
+}
+
+/// A block of the model's side.
+fn said(block: &Block) -> Option<Value> {
+    match block {
+        Block::Text { text, .. } => text_block(text),
+        Block::Thinking { thinking, thinking_signature, redacted } => match thinking_signature {
+            Some(data) if *redacted => Some(json!({ "type": "redacted_thinking", "data": data })),
+            Some(signature) if !signature.is_empty() => {
+                Some(json!({ "type": "thinking", "thinking": thinking, "signature": signature }))
+            }
+            // A thought without its proof is refused as a thought.
+            _ => text_block(thinking),
+        },
+        Block::ToolCall { id, name, arguments, .. } => {
+            let input = arguments::object(arguments);
+            Some(json!({ "type": "tool_use", "id": id, "name": name, "input": input }))
+        }
+        Block::Image { .. } => None,
+    }
+}
+
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn tool_result(id: &str, content: &[Block], is_error: bool) -> Value {
+    let mut blocks: Vec<Value> = content.iter().filter_map(shown).collect();
+    if blocks.iter().all(|block| block["type"] == "image") {
+        let words = if blocks.is_empty() { "(no output)" } else { "(see the image)" };
+        blocks.insert(0, json!({ "type": "text", "text": words }));
+    }
+    json!({ "type": "tool_result", "tool_use_id": id, "content": blocks, "is_error": is_error })
+}
+
+fn mark_last_user(messages: &mut [Value], mark: &Value) {
+    let last = messages.iter_mut().rfind(|message| message["role"] == "user");
+    if let Some(block) = last.and_then(|message| message["content"].as_array_mut()?.last_mut()) {
+        block["cache_control"] = mark.clone();
+    }
+}
