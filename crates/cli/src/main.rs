@@ -7,6 +7,7 @@ mod failure;
 mod log;
 mod output;
 mod reach;
+mod registry;
 mod signals;
 mod store;
 mod texts;

@@ -11,6 +11,7 @@ use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
 use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings};
 use tidegate_gateway::Server;
+use tidegate_models::Forgetful;
 use tidegate_policy::Principal;
 use tidegate_protocol::api::{Deleted, SendDecision};
 use tidegate_protocol::{ErrorCode, OutboxId, RunId, SessionKey};
@@ -20,6 +21,7 @@ use tidegate_storage::{AbortOutcome, Decided, OutboxState};
 use crate::app::{App, config_file, now_ms};
 use crate::failure::Failure;
 use crate::output::complain;
+use crate::registry::registry;
 use crate::store::{Access, open};
 use crate::texts;
 
@@ -116,11 +118,17 @@ impl<'a> Seeker<'a> {
 
 impl Held {
     /// Starts the engine in this process, and lets others join.
-    pub(crate) async fn start(home: &Home, loaded: &Loaded, lock: HomeLock) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        app: &App,
+        home: &Home,
+        loaded: &Loaded,
+        lock: HomeLock,
+    ) -> Result<Self, Failure> {
         config_file(home).activate(loaded, now_ms())?;
         let store = open(home, &loaded.config, Access::Write).await?;
         let settings = Settings::new(loaded);
-        let options = Options::passing(settings.scope(None)?.tenant, settings);
+        let models = Arc::new(registry(app, home, loaded, Arc::new(Forgetful)));
+        let options = Options { models, ..Options::passing(settings.scope(None)?.tenant, settings) };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.
         let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();
@@ -161,7 +169,7 @@ pub(crate) async fn reach<T>(
 impl Reach {
     async fn find(app: &App, home: &Home, loaded: &Loaded, purpose: &str) -> Result<Self, Failure> {
         match Seeker::new(app, home, purpose, app.home_patience()).seek().await? {
-            Found::Free(lock) => Ok(Self::Own(Box::new(Held::start(home, loaded, lock).await?))),
+            Found::Free(lock) => Ok(Self::Own(Box::new(Held::start(app, home, loaded, lock).await?))),
             Found::Held(client) => Ok(Self::Running(client)),
         }
     }

@@ -59,9 +59,14 @@ impl Home {
         self.service().join("control.sock")
     }
 
+    /// Where credentials of providers rest.
+    pub fn credentials(&self) -> PathBuf {
+        self.root.join("credentials")
+    }
+
     /// What programs on this machine show to the gateway.
     pub fn local_token(&self) -> PathBuf {
-        self.root.join("credentials").join("local-token")
+        self.credentials().join("local-token")
     }
 
     /// Files of connectors that work on files.

@@ -73,7 +73,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
             let found = seeker.seek().await?;
             match found {
                 Found::Free(lock) => {
-                    let held = Held::start(&home, &loaded, lock).await?;
+                    let held = Held::start(app, &home, &loaded, lock).await?;
                     mention_interrupted(app, &held.engine);
                     if let Some(run) = lost.take()
                         && never_began(held.engine.library(), held.engine.tenant(), run).await

@@ -11,6 +11,7 @@ use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
 use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, Wish};
 use tidegate_gateway::{ServeError, Server, ServerOptions};
+use tidegate_models::Forgetful;
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
@@ -21,6 +22,7 @@ use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, table};
+use crate::registry::registry;
 use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
 use crate::{Outcome, log, texts};
@@ -137,6 +139,7 @@ impl Host {
         let options = Options {
             connectors: connectors(loaded, home, &scope),
             stays: true,
+            models: Arc::new(registry(app, home, loaded, Arc::new(Forgetful))),
             ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;

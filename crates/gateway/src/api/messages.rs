@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
+use tidegate_engine::Wish;
 use tidegate_protocol::ReplyTarget;
 use tidegate_protocol::api::{PostMessage, Posted};
 use tidegate_storage::SessionChoice;
