@@ -5,6 +5,7 @@
 mod call;
 mod catalogue;
 mod classify;
+mod digest;
 mod failure;
 mod frames;
 mod ledger;
@@ -24,6 +25,7 @@ pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
+pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 
 /// The provider that needs no network.
