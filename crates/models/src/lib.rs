@@ -9,6 +9,7 @@ mod chain;
 mod classify;
 mod cooldown;
 mod credentials;
+mod digest;
 mod failure;
 mod frames;
 mod keyring;
@@ -48,7 +49,7 @@ pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
-pub use thinking::parse_level;
+pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
 
 /// The provider that needs no network.
