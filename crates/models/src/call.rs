@@ -85,7 +85,7 @@ impl Calling {
                 format!("expected a model's answer and got a web page ({kind}); is the base URL right?");
             return Err(Failure::new(FailureKind::Broken, message));
         }
-        let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model));
+        let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model, request));
         Ok(Step::Reading { reply, reading, deadline })
     }
 

@@ -5,6 +5,7 @@
 mod call;
 mod catalogue;
 mod classify;
+mod digest;
 mod failure;
 mod frames;
 mod ledger;

@@ -8,8 +8,13 @@ mod codex;
 mod completions;
 mod emit;
 mod google;
+mod names;
 mod ollama;
+mod pieces;
 mod responses;
+#[cfg(test)]
+mod samples;
+mod sigv4;
 
 use std::sync::Arc;
 
@@ -17,6 +22,7 @@ use tidegate_net::{Headers, Method};
 
 pub(crate) use access::Access;
 pub(crate) use emit::{Emit, Key};
+pub(crate) use names::Names;
 
 use crate::catalogue::{Api, ModelInfo};
 use crate::failure::Failure;
@@ -46,8 +52,8 @@ pub(crate) trait Wire: Send + Sync {
 
     fn framing(&self) -> Framing;
 
-    /// What reads one answer.
-    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
+    /// What reads one answer. It sees what was asked: a tool's name may have been written differently on the wire.
+    fn decoder(&self, model: &ModelInfo, request: &Request) -> Box<dyn Decoder>;
 }
 
 /// Reads one answer, frame by frame. It sees a frame once and in order; a server may still send nonsense, so what does

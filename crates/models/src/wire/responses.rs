@@ -17,7 +17,7 @@ impl Wire for OpenaiResponses {
         Framing::Sse
     }
 
-    fn decoder(&self, _model: &ModelInfo) -> Box<dyn Decoder> {
+    fn decoder(&self, _model: &ModelInfo, _request: &Request) -> Box<dyn Decoder> {
         struct Nothing;
         impl Decoder for Nothing {
             fn frame(&mut self, _: crate::frames::Frame<'_>, _: &mut super::Emit) -> Result<(), Failure> {
