@@ -1,5 +1,9 @@
 //! Small pieces several formats are made of.
 
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_protocol::{Block, Message};
 
@@ -8,6 +12,19 @@ pub(crate) const OPENING: &str = "(the conversation continues)";
 
 /// What stands for a tool's result that has no words, where a vendor wants some.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
+
+/// Text of a frame, not copied where it has no escapes: `Option<Cow<str>>` alone would always be.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 /// A call's arguments for vendors that take objects only: what a model wrote that is no object is kept under a name.
 pub(crate) fn object(arguments: &Value) -> Value {
@@ -64,6 +81,13 @@ mod tests {
         assert_eq!(ids.next(Some("a"), "look"), "a");
         assert_eq!(ids.next(Some("a"), "look"), "look_3");
         assert_eq!(ids.next(Some(""), "read"), "read_4");
+    }
+
+    #[test]
+    fn text_without_escapes_is_not_copied() {
+        let read = |json: &'static str| serde_json::from_str::<Option<Text<'static>>>(json).unwrap().unwrap();
+        assert!(matches!(read(r#""plain""#).0, Cow::Borrowed("plain")));
+        assert_eq!(&*read(r#""a\nb""#), "a\nb");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Converse's events.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use base64::Engine as _;
@@ -13,7 +12,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
 use crate::request::Request;
 use crate::stream::BlockKind;
-use crate::wire::pieces::CallIds;
+use crate::wire::pieces::{CallIds, Text};
 use crate::wire::{Decoder, Emit, Key, Names};
 
 pub(super) struct Decode {
@@ -49,9 +48,9 @@ struct Start<'a> {
 #[serde(rename_all = "camelCase")]
 struct ToolUse<'a> {
     #[serde(borrow)]
-    tool_use_id: Cow<'a, str>,
+    tool_use_id: Text<'a>,
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Text<'a>,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +65,7 @@ struct BlockDelta<'a> {
 #[serde(rename_all = "camelCase")]
 struct Delta<'a> {
     #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(borrow)]
     tool_use: Option<Input<'a>>,
     #[serde(borrow)]
@@ -76,18 +75,18 @@ struct Delta<'a> {
 #[derive(Deserialize)]
 struct Input<'a> {
     #[serde(borrow)]
-    input: Cow<'a, str>,
+    input: Text<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Reasoning<'a> {
     #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(borrow)]
-    signature: Option<Cow<'a, str>>,
+    signature: Option<Text<'a>>,
     #[serde(borrow)]
-    redacted_content: Option<Cow<'a, str>>,
+    redacted_content: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -100,7 +99,7 @@ struct BlockStop {
 #[serde(rename_all = "camelCase")]
 struct MessageStop<'a> {
     #[serde(borrow)]
-    stop_reason: Cow<'a, str>,
+    stop_reason: Text<'a>,
 }
 
 #[derive(Deserialize)]
