@@ -13,7 +13,11 @@ mod emit;
 mod google;
 mod names;
 mod ollama;
+mod pieces;
 mod responses;
+#[cfg(test)]
+mod samples;
+mod sigv4;
 #[cfg(test)]
 mod testing;
 
