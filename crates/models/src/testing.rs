@@ -3,6 +3,7 @@
 use crate::catalogue::{Api, known};
 use crate::frames::{self, Frame, Framing};
 use crate::reading::Reading;
+use crate::request::Request;
 use crate::stream::ModelEvent;
 use crate::wire;
 
@@ -31,7 +32,7 @@ impl Decoding {
         let model = known().iter().flat_map(|provider| &provider.models).find(|model| model.api == api);
         let model = model.expect("a known model of that format");
         let wire = wire::of(api).expect("a format of the wire");
-        Self(Reading::new(wire.as_ref(), model))
+        Self(Reading::new(wire.as_ref(), model, &Request::default()))
     }
 
     pub fn feed(&mut self, bytes: &[u8]) {

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn copilot_is_told_who_we_are_and_who_asks() {
         let mut model = fixtures::model("github-copilot", "gpt-5.2");
-        model.headers = vec![("Copilot-Integration-Id".into(), "ours".into())];
+        model.headers = vec![("Copilot-Integration-Id".into(), "ours".to_owned().into())];
         let asked = headers(&model, vec![Message::user("hi", 1)]);
         let all: Vec<_> =
             asked.iter().map(|(name, value)| (name.to_owned(), value.expose().to_owned())).collect();

@@ -24,7 +24,7 @@ pub(crate) fn model(api: Api, id: &str, base_url: &str) -> ModelInfo {
         images: true,
         tools: true,
         price: None,
-        headers: vec![("X-Extra".to_owned(), "yes".to_owned())],
+        headers: vec![("X-Extra".to_owned(), "yes".to_owned().into())],
         compat: Compat::default(),
     }
 }

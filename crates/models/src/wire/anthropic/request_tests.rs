@@ -277,7 +277,8 @@ fn a_key_a_login_and_an_open_server_have_their_own_headers() {
         ]
     );
     let mut model = claude("claude-opus-4-6");
-    model.headers = vec![("X-Team".to_owned(), "tide".to_owned()), ("Accept".to_owned(), "*/*".to_owned())];
+    model.headers =
+        vec![("X-Team".to_owned(), "tide".to_owned().into()), ("Accept".to_owned(), "*/*".to_owned().into())];
     let login = Access::Login { token: Secret::new("token"), account_id: None };
     assert_eq!(
         headers(&prepare(&AnthropicMessages, &model, &login, &request)),

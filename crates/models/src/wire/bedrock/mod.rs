@@ -32,7 +32,7 @@ impl Wire for BedrockConverse {
         headers.set("content-type", "application/json");
         headers.set("accept", "application/vnd.amazon.eventstream");
         for (name, value) in &model.headers {
-            headers.set(name, value.as_str());
+            headers.set_secret(name, value);
         }
         if let Some(bearer) = access.bearer() {
             headers.set_secret("authorization", &bearer);

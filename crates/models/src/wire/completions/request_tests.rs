@@ -322,7 +322,7 @@ fn the_last_text_is_marked_for_the_cache() {
 fn a_token_is_a_bearer_and_a_models_headers_come_last() {
     let mut model = plain(Compat::default());
     model.base_url = "https://openrouter.ai/api/v1".to_owned();
-    model.headers = vec![("X-Title".to_owned(), "tide".to_owned())];
+    model.headers = vec![("X-Title".to_owned(), "tide".to_owned().into())];
     let prepared = prepare(&OpenaiCompletions, &model, &Access::Key(Secret::new("key")), &hi());
     assert_eq!(prepared.url, "https://openrouter.ai/api/v1/chat/completions");
     assert_eq!(prepared.method, Method::Post);

@@ -24,7 +24,7 @@ impl Wire for GoogleGenerativeAi {
         headers.set("content-type", "application/json");
         authorize(&mut headers, access);
         for (name, value) in &model.headers {
-            headers.set(name, value.as_str());
+            headers.set_secret(name, value);
         }
         let url = format!("{}:streamGenerateContent?alt=sse", address(&model.base_url, &model.id));
         Ok(Prepared { method: Method::Post, url, headers, body })

@@ -30,7 +30,7 @@ impl Wire for Ollama {
             headers.set_secret("authorization", &bearer);
         }
         for (name, value) in &model.headers {
-            headers.set(name, value.as_str());
+            headers.set_secret(name, value);
         }
         Ok(Prepared { method: Method::Post, url: format!("{}/api/chat", model.base_url), headers, body })
     }

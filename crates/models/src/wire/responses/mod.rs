@@ -55,7 +55,7 @@ pub(super) fn headers(target: &Target<'_>) -> Headers {
         headers.set_secret("authorization", &bearer);
     }
     for (name, value) in &target.model.headers {
-        headers.set(name, value);
+        headers.set_secret(name, value);
     }
     headers
 }

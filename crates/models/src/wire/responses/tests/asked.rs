@@ -132,7 +132,7 @@ fn a_model_that_does_not_think_is_asked_plainly() {
 #[test]
 fn it_is_sent_to_the_models_address_with_the_token() {
     let mut model = model("openai", "gpt-5.2");
-    model.headers = vec![("X-Team".into(), "blue".into())];
+    model.headers = vec![("X-Team".into(), "blue".to_owned().into())];
     let prepared = prepared(&OpenaiResponses, &Request::default(), &model).unwrap();
     assert_eq!(prepared.url, "https://models.example/v1/responses");
     let headers: Vec<_> = prepared.headers.iter().map(|(name, value)| (name, value.expose())).collect();
