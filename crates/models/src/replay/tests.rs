@@ -155,6 +155,16 @@ fn a_message_that_failed_or_was_stopped_is_left_out_with_its_results() {
 }
 
 #[test]
+fn the_result_of_a_call_that_is_left_out_does_not_answer_another_of_the_same_id() {
+    let messages = [
+        said(own(), vec![call("a")]),
+        ended(own(), vec![call("a")], StopReason::Aborted),
+        result("a", "of the second"),
+    ];
+    assert_eq!(replay(&messages, &model(), Ids::Keep), [said(own(), vec![call("a")]), missing("a")]);
+}
+
+#[test]
 fn the_same_model_gets_its_thoughts_and_signatures_back() {
     let mut signed_call = call("c|fc_1");
     if let Block::ToolCall { thought_signature, .. } = &mut signed_call {

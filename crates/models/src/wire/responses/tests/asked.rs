@@ -227,6 +227,32 @@ fn items_lose_their_ids_with_the_thought_they_came_from() {
 }
 
 #[test]
+fn an_open_thought_goes_back_as_it_was() {
+    let model = model("local", "open");
+    let item = json!({
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "content": [{ "type": "reasoning_text", "text": "hm" }],
+    });
+    let messages = vec![said(&model, vec![thought(Some(item.to_string())), signed("so", "msg_1")])];
+    let request = Request { messages, ..Request::default() };
+    assert_eq!(body(&OpenaiResponses, &request, &model)["input"][0], item);
+}
+
+#[test]
+fn an_id_the_server_would_not_take_is_left_out() {
+    let model = model("openai", "gpt-5.2");
+    let long = format!("msg_{}", "x".repeat(64));
+    for (id, sent) in [("msg_1", true), ("item_1", false), (&long, false)] {
+        let messages = vec![said(&model, vec![signed("so", id)])];
+        let request = Request { messages, ..Request::default() };
+        let input = body(&OpenaiResponses, &request, &model)["input"].clone();
+        assert_eq!(input[0].get("id").is_some(), sent, "{id}");
+    }
+}
+
+#[test]
 fn a_thought_that_led_to_nothing_is_not_sent_back() {
     let model = model("openai", "gpt-5.2");
     let seal = || thought(Some(reasoning_item().to_string()));

@@ -70,6 +70,26 @@ fn a_call_whose_arguments_are_whole_survives_a_lost_end() {
 }
 
 #[test]
+fn a_call_that_is_said_to_have_no_arguments_has_none() {
+    let settled = json!({
+        "type": "response.function_call_arguments.done",
+        "output_index": 0,
+        "arguments": "",
+    });
+    let events = [added(0, &function_call("in_progress", "")), settled, completed()];
+    assert_eq!(told(&events).0, [call(json!({}))]);
+}
+
+#[test]
+fn a_call_in_an_unfinished_answer_runs_only_if_it_is_said_to_be_complete() {
+    let mut silent = function_call("", "{}");
+    silent.as_object_mut().unwrap().remove("status");
+    assert_eq!(told(&[incomplete("max_output_tokens", &[message("msg_1", "so"), silent])]).0.len(), 1);
+    let complete = function_call("completed", "{}");
+    assert_eq!(told(&[incomplete("max_output_tokens", &[complete])]).0, [call(json!({}))]);
+}
+
+#[test]
 fn an_answer_that_was_too_long_keeps_what_was_said() {
     let events = [
         added(0, &json!({ "type": "message", "id": "msg_1" })),
@@ -220,6 +240,16 @@ fn pieces_that_come_before_their_item_find_it() {
         completed(),
     ];
     assert_eq!(told(&events).0, [call(json!({ "at": 1 })), text("looking", "msg_1")]);
+}
+
+#[test]
+fn arguments_that_come_before_their_call_are_kept_even_if_its_end_is_lost() {
+    let events = [
+        delta("function_call_arguments", 0, "{\"at\":1}"),
+        added(0, &function_call("in_progress", "")),
+        completed(),
+    ];
+    assert_eq!(told(&events).0, [call(json!({ "at": 1 }))]);
 }
 
 #[test]

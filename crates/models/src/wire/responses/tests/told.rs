@@ -190,6 +190,20 @@ fn open_thoughts_are_read_where_a_server_has_no_summaries() {
 }
 
 #[test]
+fn a_thought_that_comes_with_a_summary_is_shown_once() {
+    let events = [
+        delta("reasoning_summary_text", 0, "In short."),
+        delta("reasoning_text", 0, "At length."),
+        done(1, &message("msg_1", "yes")),
+        completed(),
+    ];
+    let (blocks, _) = outcome(&read(&OpenaiResponses, &request(), &sse(&events)));
+    let thinking =
+        Block::Thinking { thinking: "In short.".into(), thinking_signature: None, redacted: false };
+    assert_eq!(blocks, [text("yes", "msg_1"), thinking]);
+}
+
+#[test]
 fn a_refusal_is_what_the_model_says() {
     let item = json!({
         "type": "message",
