@@ -6,6 +6,7 @@ mod call;
 mod catalogue;
 mod classify;
 mod digest;
+mod embed;
 mod failure;
 mod frames;
 mod ledger;
@@ -25,6 +26,7 @@ pub use catalogue::{
     known, known_provider, normalize_provider, parse_ref, short_name,
 };
 pub use classify::{classify, is_overflow};
+pub use embed::{EmbedRequest, Embedded, Purpose};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};

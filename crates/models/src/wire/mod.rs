@@ -7,7 +7,7 @@ mod bedrock;
 mod codex;
 mod completions;
 mod emit;
-mod google;
+pub(crate) mod google;
 mod names;
 mod ollama;
 mod pieces;
