@@ -32,6 +32,7 @@ pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
+pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 
 /// The provider that needs no network.

@@ -65,9 +65,18 @@ fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
 }
 
+/// Which edition of GPT-5 it is: 2 of `gpt-5.2-codex`, 0 of `gpt-5-mini`. What one edition takes, later ones take too.
+fn edition(model: &str) -> Option<u32> {
+    let rest = model.strip_prefix("gpt-5")?;
+    match rest.strip_prefix('.') {
+        Some(number) => number.split(['-', '@', ':']).next()?.parse().ok(),
+        None => is_of(model, "gpt-5").then_some(0),
+    }
+}
+
 fn knows_xhigh(model: &str) -> bool {
     let model = bare(model);
-    ["gpt-5.2", "gpt-5.3", "gpt-5.4"].iter().any(|family| is_of(&model, family))
+    edition(&model) >= Some(2)
         || ["gpt-5.1-codex", "gpt-5.1-codex-max"].contains(&model.as_str())
         || model.contains("opus-4-6")
         || model.contains("opus-4.6")
@@ -112,17 +121,15 @@ pub(crate) fn openai_effort(model_id: &str, level: ThinkingLevel) -> Option<&'st
         return Some(effort(level));
     }
     let model = bare(model_id);
-    let of = |families: &[&str]| families.iter().any(|family| is_of(&model, family));
     if model.contains("-pro") || model.contains("-chat") {
-        None
-    } else if model.contains("codex") || of(&["o1", "o3", "o4-mini", "o3-mini"]) {
-        Some(effort(Low))
-    } else if of(&["gpt-5.1", "gpt-5.2", "gpt-5.3", "gpt-5.4"]) {
-        Some(effort(Off))
-    } else if of(&["gpt-5"]) {
-        Some(effort(Minimal))
-    } else {
-        None
+        return None;
+    }
+    let older = ["o1", "o3", "o4-mini"].iter().any(|family| is_of(&model, family));
+    match edition(&model) {
+        _ if older || model.contains("codex") => Some(effort(Low)),
+        Some(0) => Some(effort(Minimal)),
+        Some(_) => Some(effort(Off)),
+        None => None,
     }
 }
 
@@ -132,9 +139,8 @@ pub(crate) fn codex_effort(model_id: &str, level: ThinkingLevel) -> Option<&'sta
     if is_of(&model, "gpt-5.1-codex-mini") {
         return Some(effort(if level >= High { High } else { Medium }));
     }
-    let newer = ["gpt-5.2", "gpt-5.3", "gpt-5.4"].iter().any(|family| is_of(&model, family));
     match level {
-        Minimal if newer => Some(effort(Low)),
+        Minimal if edition(&model) >= Some(2) => Some(effort(Low)),
         Xhigh if is_of(&model, "gpt-5.1") && !is_of(&model, "gpt-5.1-codex-max") => Some(effort(High)),
         level => openai_effort(model_id, level),
     }
@@ -244,9 +250,9 @@ mod tests {
             ("openai-codex", "gpt-5.2-codex", &with),
             ("", "gpt-5.1-codex", &with),
             ("", "gpt-5.2", &with),
-            ("openrouter", "openai/gpt-5.2", &with),
+            ("openrouter", "openai/gpt-5.10-2027-01-01", &with),
             ("openai", "gpt-5.1-codex-mini", without),
-            ("openai", "gpt-5.20", without),
+            ("openai", "gpt-5", without),
             ("anthropic", "claude-opus-4-5", without),
             ("z.ai", "glm", &["off", "on"]),
         ];

@@ -25,6 +25,7 @@ pub(crate) use emit::{Emit, Key};
 pub(crate) use names::Names;
 
 use crate::catalogue::{Api, ModelInfo};
+use crate::classify::classify;
 use crate::failure::Failure;
 use crate::frames::{Frame, Framing};
 use crate::request::Request;
@@ -54,6 +55,11 @@ pub(crate) trait Wire: Send + Sync {
 
     /// What reads one answer. It sees what was asked: a tool's name may have been written differently on the wire.
     fn decoder(&self, model: &ModelInfo, request: &Request) -> Box<dyn Decoder>;
+
+    /// What an answer with an error status means. A format whose vendor says more than the others overrides it.
+    fn refused(&self, status: u16, body: &str, _now_ms: i64) -> Failure {
+        classify(Some(status), body)
+    }
 }
 
 /// Reads one answer, frame by frame. It sees a frame once and in order; a server may still send nonsense, so what does

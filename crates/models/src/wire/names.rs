@@ -45,6 +45,7 @@ impl Names {
     }
 
     /// A name that is none of ours stays: the model made it up and shall be told so.
+    #[expect(clippy::wrong_self_convention, reason = "it is the way back of `to_wire`")]
     pub(crate) fn from_wire<'a>(&'a self, wire: &'a str) -> Cow<'a, str> {
         Cow::Borrowed(self.from.get(wire).map_or(wire, String::as_str))
     }

@@ -162,7 +162,7 @@ fn tools_may_be_required_named_or_forbidden() {
 }
 
 fn stream(chunks: &[Value]) -> Vec<u8> {
-    chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect::<String>().into_bytes()
+    chunks.iter().flat_map(|chunk| format!("data: {chunk}\r\n\r\n").into_bytes()).collect()
 }
 
 fn read(chunks: &[Value]) -> Vec<ModelEvent> {
