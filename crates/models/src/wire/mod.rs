@@ -10,7 +10,7 @@ mod codex;
 mod completions;
 mod copilot;
 mod emit;
-mod google;
+pub(crate) mod google;
 mod names;
 mod ollama;
 mod pieces;

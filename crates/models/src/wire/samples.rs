@@ -86,7 +86,7 @@ pub(crate) fn body(wire: &dyn Wire, request: &Request, model: &ModelInfo) -> Val
 }
 
 pub(crate) fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
-    headers.get(name).map(|value| value.expose())
+    headers.get(name).map(tidegate_secrets::Secret::expose)
 }
 
 fn feed<'a>(

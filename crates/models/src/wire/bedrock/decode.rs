@@ -107,14 +107,17 @@ struct Metadata {
     usage: Option<Tokens>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Tokens {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_input_tokens: u64,
-    cache_write_input_tokens: u64,
+    #[serde(rename = "inputTokens")]
+    input: u64,
+    #[serde(rename = "outputTokens")]
+    output: u64,
+    #[serde(rename = "cacheReadInputTokens")]
+    cache_read: u64,
+    #[serde(rename = "cacheWriteInputTokens")]
+    cache_write: u64,
 }
 
 fn read<'a, T: Deserialize<'a>>(frame: &Frame<'a>) -> Result<T, Failure> {
@@ -132,13 +135,8 @@ impl Decoder for Decode {
             "messageStop" => stop(&read::<MessageStop<'_>>(&frame)?.stop_reason, emit)?,
             "metadata" => {
                 if let Some(tokens) = read::<Metadata>(&frame)?.usage {
-                    emit.usage(Usage {
-                        input: tokens.input_tokens,
-                        output: tokens.output_tokens,
-                        cache_read: tokens.cache_read_input_tokens,
-                        cache_write: tokens.cache_write_input_tokens,
-                        ..Usage::default()
-                    });
+                    let Tokens { input, output, cache_read, cache_write } = tokens;
+                    emit.usage(Usage { input, output, cache_read, cache_write, ..Usage::default() });
                 }
             }
             name if name.ends_with("Exception") => return Err(exception(name, frame.data)),

@@ -8,7 +8,7 @@ use crate::replay::{Ids, replay};
 use crate::request::{CacheRetention, Options, Request, ToolChoice};
 use crate::thinking::{budget, effort};
 use crate::wire::Names;
-use crate::wire::pieces::{NO_OUTPUT, OPENING, object, words};
+use crate::wire::pieces::{NO_OUTPUT, OPENING, object};
 
 /// Tokens of an answer when nobody asks for another number.
 const USUAL_ANSWER: u32 = 32_000;

@@ -63,7 +63,7 @@ fn amazons_keys_sign_the_request_for_their_region() {
 
 #[test]
 fn a_configured_address_wins_over_the_keys_region() {
-    let place = |base: &str, region| super::place(base, &aws(region));
+    let place = |base: &str, region| place(base, &aws(region));
     let amazon = "https://bedrock-runtime.ap-south-1.amazonaws.com";
     assert_eq!(place(amazon, Some("eu-west-1")), (amazon.to_owned(), "ap-south-1".to_owned()));
     assert_eq!(place("http://own:8080/aws", Some("eu-west-1")).1, "eu-west-1");

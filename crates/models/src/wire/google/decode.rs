@@ -88,13 +88,18 @@ struct Feedback<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 struct Tokens {
-    prompt_token_count: u64,
-    cached_content_token_count: u64,
-    candidates_token_count: u64,
-    thoughts_token_count: u64,
-    tool_use_prompt_token_count: u64,
+    #[serde(rename = "promptTokenCount")]
+    prompt: u64,
+    #[serde(rename = "toolUsePromptTokenCount")]
+    tool_use: u64,
+    #[serde(rename = "cachedContentTokenCount")]
+    cached: u64,
+    #[serde(rename = "candidatesTokenCount")]
+    candidates: u64,
+    #[serde(rename = "thoughtsTokenCount")]
+    thoughts: u64,
 }
 
 #[derive(Deserialize)]
@@ -177,11 +182,11 @@ impl Decode {
 
 /// Tokens of the prompt include the cached ones; thoughts are not among those of the answer.
 fn usage(tokens: &Tokens) -> Usage {
-    let prompt = tokens.prompt_token_count.saturating_add(tokens.tool_use_prompt_token_count);
+    let prompt = tokens.prompt.saturating_add(tokens.tool_use);
     Usage {
-        input: prompt.saturating_sub(tokens.cached_content_token_count),
-        output: tokens.candidates_token_count.saturating_add(tokens.thoughts_token_count),
-        cache_read: tokens.cached_content_token_count,
+        input: prompt.saturating_sub(tokens.cached),
+        output: tokens.candidates.saturating_add(tokens.thoughts),
+        cache_read: tokens.cached,
         ..Usage::default()
     }
 }

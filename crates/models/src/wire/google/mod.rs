@@ -5,13 +5,20 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
+use serde_json::Value;
 use tidegate_net::{Headers, Method};
 
 use super::{Access, Decoder, Prepared, Target, Wire};
 use crate::catalogue::ModelInfo;
+use crate::classify::classify;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::Framing;
 use crate::request::Request;
+
+/// A longer delay than this is a mistake in units.
+const LONGEST_DELAY: Duration = Duration::from_hours(24);
 
 pub(crate) struct GoogleGenerativeAi;
 
@@ -37,6 +44,21 @@ impl Wire for GoogleGenerativeAi {
     fn decoder(&self, _model: &ModelInfo, request: &Request) -> Box<dyn Decoder> {
         Box::new(decode::Decode::new(request))
     }
+
+    fn refused(&self, status: u16, body: &str, _now_ms: i64) -> Failure {
+        Failure { retry_after: retry_delay(body), ..classify(Some(status), body) }
+    }
+}
+
+/// How long to wait: this vendor says so in the body, as `{"retryDelay": "34.07s"}` among the details of an error.
+fn retry_delay(body: &str) -> Option<Duration> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    // An error of a stream comes inside a list.
+    let error = body.get(0).unwrap_or(&body).get("error")?;
+    let text =
+        error.get("details")?.as_array()?.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|delay| *delay <= LONGEST_DELAY)
 }
 
 /// A key goes into a header, never into the address: addresses are written down in many places.

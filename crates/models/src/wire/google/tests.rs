@@ -162,7 +162,7 @@ fn tools_may_be_required_named_or_forbidden() {
 }
 
 fn stream(chunks: &[Value]) -> Vec<u8> {
-    chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect::<String>().into_bytes()
+    chunks.iter().flat_map(|chunk| format!("data: {chunk}\r\n\r\n").into_bytes()).collect()
 }
 
 fn read(chunks: &[Value]) -> Vec<ModelEvent> {
@@ -283,6 +283,22 @@ fn broken_and_empty_answers_are_failures() {
         (FailureKind::RateLimit, "Slow down.", None)
     );
     assert_eq!(blocks(&events), [Block::text("hi")]);
+}
+
+#[test]
+fn a_refusal_says_in_its_body_how_long_to_wait() {
+    let refused = |delay: &str| {
+        let details = json!([{"@type": "QuotaFailure"}, {"@type": "RetryInfo", "retryDelay": delay}]);
+        let error = json!({"error": {"code": 429, "message": "Slow down.", "details": details}});
+        let told = GoogleGenerativeAi.refused(429, &error.to_string(), 0);
+        assert_eq!((told.kind, told.status), (FailureKind::RateLimit, Some(429)));
+        assert_eq!(told, GoogleGenerativeAi.refused(429, &json!([error]).to_string(), 0));
+        told.retry_after
+    };
+    assert_eq!(refused("34.5s"), Some(Duration::from_millis(34_500)));
+    for nonsense in ["soon", "-1s", "NaNs", "1e300s", "90000s"] {
+        assert_eq!(refused(nonsense), None, "{nonsense}");
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn done(reason: &str) -> Value {
 }
 
 fn lines(lines: &[Value]) -> Vec<u8> {
-    lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes()
+    lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect()
 }
 
 fn read(values: &[Value]) -> Vec<ModelEvent> {
