@@ -195,7 +195,7 @@ fn the_choice_of_a_tool_is_said_and_a_forced_one_stops_the_thinking() {
         let tools = vec![weather()];
         let body = sent(
             &claude("claude-opus-4-5"),
-            &Request { options, tools, ..request(vec![Message::user("hi", 1)]) },
+            &Request { tools, options, ..request(vec![Message::user("hi", 1)]) },
         );
         (body.get("tool_choice").cloned(), body.get("thinking").is_some())
     };

@@ -88,6 +88,7 @@ pub(super) struct FunctionDelta<'a> {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the vendors' names")]
 struct Tokens {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,

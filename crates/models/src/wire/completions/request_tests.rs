@@ -271,7 +271,7 @@ fn the_model_speaks_between_a_result_and_a_user_where_a_server_wants_it_so() {
 fn the_choice_of_a_tool_is_said() {
     let choice = |tool_choice| {
         let options = Options { tool_choice, ..Options::default() };
-        let request = Request { options, tools: vec![weather()], ..hi() };
+        let request = Request { tools: vec![weather()], options, ..hi() };
         sent(&plain(Compat::default()), &request).get("tool_choice").cloned()
     };
     assert_eq!(choice(ToolChoice::Auto), None);
