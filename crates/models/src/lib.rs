@@ -8,6 +8,7 @@ mod classify;
 mod failure;
 mod frames;
 mod ledger;
+pub mod login;
 mod offline;
 mod reading;
 mod replay;
