@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tidegate_config::schema::Config;
@@ -14,8 +14,11 @@ use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
 use crate::catalogue::{Api, Catalogue};
 use crate::chain::{Chain, Link, Shared, Via};
 use crate::cooldown::Cooldowns;
+use crate::embed::{EmbedRequest, Embedded, Purpose};
+use crate::failure::{Failure, FailureKind};
 use crate::keyring::{Environment, Keyring};
 use crate::ledger::Ledger;
+use crate::login::LoginSettings;
 use crate::offline::Offline;
 use crate::rotation::Candidate;
 use crate::scripted::Scripted;
@@ -58,6 +61,7 @@ impl Registry {
     pub fn new(config: &Config, options: RegistryOptions) -> Self {
         let RegistryOptions { home, credentials, store, environment, standings, clock } = options;
         let catalogue = Arc::new(Catalogue::new(config, &home));
+        let client = Client::new();
         let keyring = Arc::new(Keyring {
             catalogue: Arc::clone(&catalogue),
             folder: credentials,
@@ -66,9 +70,13 @@ impl Registry {
             environment: Environment::clone(&environment),
             listed: config.auth.profiles.clone(),
             clock: Arc::clone(&clock),
+            client: client.clone(),
+            logins: LoginSettings::new(&config.auth),
+            refresher: OnceLock::new(),
+            lent: Mutex::default(),
         });
         let shared = Arc::new(Shared {
-            client: Client::new(),
+            client,
             credentials: Arc::clone(&keyring) as _,
             standings: Standings::new(standings, cooldowns(config)),
             clock,
@@ -131,11 +139,33 @@ impl Registry {
         let via = match (provider.api, &provider.script) {
             (Api::Offline, _) => Via::BuiltIn(Arc::new(Offline::new(ledger))),
             (Api::Scripted, file) => Via::BuiltIn(self.scripted(model, file.as_deref()?, ledger)),
-            _ => Via::Wire(wire::of(info.api)?),
+            _ => Via::Wire(wire::for_model(&info)?),
         };
-        let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(&info.provider));
-        let order = own.or_else(|| self.order.everywhere.get(&info.provider)).cloned();
+        let order = self.order_of(agent, &info.provider);
         Some(Link { via, model: Arc::new(info), order })
+    }
+
+    /// Turns texts into vectors, with the same credentials, standings and ledger as everything else.
+    pub async fn embed(
+        &self,
+        agent: &AgentId,
+        model: &ModelRef,
+        inputs: &[String],
+        purpose: Purpose,
+        ledger: &Ledger,
+    ) -> Result<Embedded, Failure> {
+        let unknown = || Failure::new(FailureKind::NoSuchModel, format!("{model} is not known"));
+        let provider = self.catalogue.provider(&model.provider).ok_or_else(unknown)?;
+        let info = provider.embedding(&model.model);
+        let order = self.order_of(agent, &provider.id);
+        self.shared
+            .embed(&info, order.as_deref(), EmbedRequest { model: &info, inputs, purpose }, ledger)
+            .await
+    }
+
+    fn order_of(&self, agent: &AgentId, provider: &str) -> Option<Vec<String>> {
+        let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(provider));
+        own.or_else(|| self.order.everywhere.get(provider)).cloned()
     }
 
     fn scripted(&self, model: &ModelRef, file: &Path, ledger: &Arc<Ledger>) -> Arc<dyn Model> {
