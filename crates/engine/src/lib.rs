@@ -18,6 +18,7 @@ mod identity;
 mod ingest;
 mod live;
 mod mirror;
+mod probe;
 mod render;
 mod schedule;
 mod services;
