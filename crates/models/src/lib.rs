@@ -13,6 +13,7 @@ mod failure;
 mod frames;
 mod keyring;
 mod ledger;
+pub mod login;
 mod meter;
 mod money;
 mod offline;

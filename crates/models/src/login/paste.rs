@@ -1,0 +1,109 @@
+//! What a person may paste: the bare code, `code#state`, the query of the address, or the whole address.
+
+use tidegate_secrets::Secret;
+
+use super::{LoginError, form};
+
+/// The code in it. A state that is there has to be the one of this login.
+pub(super) fn code_in(text: &str, state: &str) -> Result<Secret, LoginError> {
+    let text = text.trim();
+    if let Some((_, query)) = text.split_once('?') {
+        return code_of_query(query, state, State::WhenPresent);
+    }
+    if text.split('&').any(|pair| pair.starts_with("code=") || pair.starts_with("error=")) {
+        return code_of_query(text, state, State::WhenPresent);
+    }
+    let (code, given) = text.split_once('#').map_or((text, None), |(code, given)| (code, Some(given)));
+    if given.is_some_and(|given| given != state) {
+        return Err(LoginError::WrongState);
+    }
+    // An address without a query, or a sentence, is no code.
+    if code.is_empty() || code.contains("://") || code.contains(char::is_whitespace) {
+        return Err(LoginError::NoCode);
+    }
+    Ok(Secret::new(code))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The browser brings it along, so without it the request is somebody else's.
+    Required,
+    WhenPresent,
+}
+
+pub(super) fn code_of_query(query: &str, state: &str, need: State) -> Result<Secret, LoginError> {
+    let query = query.split('#').next().unwrap_or_default();
+    match form::value(query, "state") {
+        Some(given) if given != state => return Err(LoginError::WrongState),
+        None if need == State::Required => return Err(LoginError::WrongState),
+        _ => {}
+    }
+    if form::value(query, "error").is_some() {
+        return Err(LoginError::Denied);
+    }
+    match form::value(query, "code") {
+        Some(code) if !code.is_empty() => Ok(Secret::new(code)),
+        _ => Err(LoginError::NoCode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_code_is_understood() {
+        for text in [
+            "c0de",
+            "  c0de\n",
+            "c0de#st",
+            "code=c0de&state=st",
+            "?code=c0de&state=st",
+            "state=st&code=c0de",
+            "code=c0de",
+            "http://localhost:1455/auth/callback?code=c0de&scope=openid+x&state=st",
+            "https://example.org/x?state=st&code=c0de#fragment",
+        ] {
+            assert_eq!(
+                code_in(text, "st").map(|code| code.expose().to_owned()).as_deref(),
+                Ok("c0de"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_login_is_refused() {
+        for text in ["c0de#xx", "code=c0de&state=xx", "http://localhost/cb?code=c0de&state=xx", "c0de#"] {
+            assert_eq!(code_in(text, "st"), Err(LoginError::WrongState), "{text}");
+        }
+        assert_eq!(code_of_query("code=c0de", "st", State::Required), Err(LoginError::WrongState));
+    }
+
+    #[test]
+    fn a_refusal_and_nothing_are_told_apart() {
+        assert_eq!(
+            code_in("http://localhost/cb?error=access_denied&state=st", "st"),
+            Err(LoginError::Denied)
+        );
+        for text in ["", "  ", "http://localhost/cb", "two words", "code=&state=st", "http://localhost/?x=1"]
+        {
+            assert_eq!(code_in(text, "st"), Err(LoginError::NoCode), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_passes_without_a_panic(text in any::<String>()) {
+            let _ = code_in(&text, "st");
+        }
+
+        #[test]
+        fn an_escaped_code_comes_back_whole(code in "[!-~]{1,30}") {
+            let url = format!("http://localhost/cb?{}", form::encode(&[("code", &code), ("state", "st")]));
+            prop_assert_eq!(code_in(&url, "st"), Ok(Secret::new(code)));
+        }
+    }
+}
