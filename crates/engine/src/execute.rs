@@ -152,6 +152,7 @@ impl Core {
             ending: Ending::Failed(body.clone()),
             entries: Vec::new(),
             usage: Usage::default(),
+            calls: Vec::new(),
             parts: Vec::new(),
             principal: work.principal.clone(),
             now,
@@ -236,7 +237,8 @@ impl Core {
         };
         let lanes = lanes_of(&parts);
         let wrote = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-        let finish = Finish { ending, entries, usage, parts, principal: work.principal.clone(), now };
+        let (calls, principal) = (Vec::new(), work.principal.clone());
+        let finish = Finish { ending, entries, usage, calls, parts, principal, now };
         let Finished { head_seq, more } = self.persist(lease, finish).await?;
         self.unsealed.notify_one();
         self.mirroring.notify();

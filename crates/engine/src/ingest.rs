@@ -143,6 +143,7 @@ impl Core {
             // The same id twice is the same message, whatever else differs.
             idempotency: Some(Idempotency::new(&name_of(&inbound), b"inbound", expires_at)),
             inbound: Some((inbox, inbound)),
+            reservation: None,
             ephemeral: false,
             owner: self.owner,
             claim: false,

@@ -16,6 +16,8 @@ const SWEEP: Duration = Duration::from_mins(1);
 const SWEEP_ROWS: u32 = 500;
 /// A part that failed and that nobody came to hear about.
 const UNTOLD: Duration = Duration::from_hours(90 * 24);
+/// Model calls: reports of a year, and of the month a year ago, still find theirs.
+const MODEL_CALLS: Duration = Duration::from_hours(400 * 24);
 /// Audit rows wait this long for company before they are sealed.
 const SEAL: Duration = Duration::from_millis(500);
 const SEAL_ROWS: u32 = 1000;
@@ -156,6 +158,7 @@ impl Core {
             untold_before: before(UNTOLD),
             pending_before: before(self.retention.outbox),
             ephemeral_before: before(self.retention.ephemeral),
+            calls_before: before(MODEL_CALLS),
             limit: SWEEP_ROWS,
         }
     }

@@ -93,6 +93,7 @@ impl Engine {
             idempotency: request.idempotency.map(|key| {
                 Idempotency::new(&key, &fingerprint(&request.key, &request.text), core.remembered_until(now))
             }),
+            reservation: None,
             ephemeral: request.ephemeral,
             owner: core.owner,
             claim: permit.is_some(),

@@ -86,6 +86,8 @@ ids! {
     InstanceId,
     /// One audit row.
     AuditId,
+    /// One model call.
+    CallId,
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome, lane};
 pub use entry::{Entry, EntryBody, EntryKind};
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{RunEvent, RunEventBody};
-pub use id::{AuditId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId, ToolRunId};
+pub use id::{AuditId, CallId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId, ToolRunId};
 pub use inbound::{
     Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind,
 };

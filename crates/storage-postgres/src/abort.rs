@@ -3,9 +3,10 @@
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
-use tidegate_storage::{AbortOutcome, Principal, StoreError};
+use tidegate_storage::{AbortOutcome, BudgetChanges, Principal, Settled, StoreError};
 
 use crate::audit::{Audit, record};
+use crate::budget::{apply, ended_from_outside};
 use crate::error::TxResult;
 use crate::rows::{column, to_json};
 use crate::settle::interrupt_tools;
@@ -61,17 +62,26 @@ pub(crate) async fn abort(
     .execute(&mut *transaction)
     .await?;
     let error = ErrorBody::new(ErrorCode::Aborted, format!("ended by {principal}"));
-    sqlx::query(
-        "UPDATE runs SET state = 'aborted', error_json = $3, finished_at = $4
-         WHERE tenant_id = $1 AND id = $2",
+    let ended = sqlx::query(
+        "UPDATE runs SET state = 'aborted', error_json = $3, finished_at = $4, settled = CASE
+           WHEN reservation_json IS NULL THEN NULL WHEN started_at IS NULL THEN $5 ELSE $6 END
+         WHERE tenant_id = $1 AND id = $2
+         RETURNING reservation_json, started_at",
     )
     .bind(tenant)
     .bind(&id)
     .bind(to_json(&error)?)
     .bind(now)
-    .execute(&mut *transaction)
+    .bind(Settled::Returned.as_str())
+    .bind(Settled::AsReserved.as_str())
+    .fetch_one(&mut *transaction)
     .await?;
     interrupt_tools(transaction, tenant, run).await?;
+    if let Some((reserved, settled)) = ended_from_outside(&ended)? {
+        let mut changes = BudgetChanges::default();
+        changes.end(&reserved, settled);
+        apply(transaction, principal.tenant(), &changes).await?;
+    }
     let audit = Audit {
         tenant: principal.tenant(),
         actor: principal.actor(),

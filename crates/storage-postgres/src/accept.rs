@@ -4,6 +4,7 @@ use sqlx::{PgConnection, Row as _};
 use tidegate_protocol::{Inbound, InboxId, RunId};
 use tidegate_storage::{Accept, Accepted, Admission, Idempotency, SessionChoice, StoreError};
 
+use crate::budget::book;
 use crate::claim::{Candidate, grant};
 use crate::error::TxResult;
 use crate::instance::check_current;
@@ -11,13 +12,28 @@ use crate::rows::{column, parsed, to_json};
 use crate::text::store;
 
 pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> TxResult<Accepted> {
+    let entered = enter(transaction, accept).await?;
+    admit(transaction, accept, entered).await
+}
+
+/// How far a request is before its budgets are asked.
+pub(crate) enum Entered {
+    Replayed(RunId),
+    /// The run is there and waits behind this many others.
+    Queued {
+        ahead: u32,
+    },
+}
+
+/// The first half of ACCEPT: everything but budgets and the claim. Budgets come after every session's row of a
+/// transaction: all verbs lock in that order, so nobody waits in a circle.
+pub(crate) async fn enter(transaction: &mut PgConnection, accept: &Accept) -> TxResult<Entered> {
     let tenant = accept.key.scope.tenant.as_str();
-    let run = accept.run.id;
     check_current(transaction, &accept.owner).await?;
     if let Some(idempotency) = &accept.idempotency
-        && let Some(earlier) = remember(transaction, tenant, idempotency, run, accept.now).await?
+        && let Some(earlier) = remember(transaction, tenant, idempotency, accept.run.id, accept.now).await?
     {
-        return Ok(Accepted { run: earlier, admission: Admission::Replayed });
+        return Ok(Entered::Replayed(earlier));
     }
     let key = accept.key.to_string();
     let place = take_place(transaction, accept, &key).await?;
@@ -34,18 +50,34 @@ pub(crate) async fn accept(transaction: &mut PgConnection, accept: &Accept) -> T
     if let Some((id, inbound)) = &accept.inbound {
         insert_inbox(transaction, accept, *id, inbound).await?;
     }
+    Ok(Entered::Queued { ahead })
+}
+
+/// The second half: budgets, and the claim if the session is idle.
+pub(crate) async fn admit(
+    transaction: &mut PgConnection,
+    accept: &Accept,
+    entered: Entered,
+) -> TxResult<Accepted> {
+    let ahead = match entered {
+        Entered::Replayed(run) => return Ok(Accepted { run, admission: Admission::Replayed }),
+        Entered::Queued { ahead } => ahead,
+    };
+    let booking = book(transaction, accept).await?;
     let admission = if accept.claim && ahead == 0 {
         let candidate = Candidate {
-            run,
+            run: accept.run.id,
             attempt: 0,
             fresh: accept.session == SessionChoice::Fresh,
             new_session: accept.new_session.clone(),
+            refusal: booking.refusal,
+            over_budget: booking.over_budget,
         };
         Admission::Claimed(grant(transaction, &accept.key, &accept.owner, candidate, accept.now).await?)
     } else {
         Admission::Queued { ahead }
     };
-    Ok(Accepted { run, admission })
+    Ok(Accepted { run: accept.run.id, admission })
 }
 
 /// Keeps the key, or answers the run it already stands for. Whoever comes second with the same key waits here until

@@ -3,12 +3,16 @@
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
-use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError, after_crash};
+use tidegate_storage::{
+    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result, StoreError,
+    after_crash,
+};
 
+use crate::budget::apply;
 use crate::error::TxResult;
 use crate::instance::{check_current, is_void, owner_of};
 use crate::open::PostgresStore;
-use crate::rows::{collect, column, parsed, parsed_or_none, text_or_none, unsigned};
+use crate::rows::{collect, column, json_or_none, parsed, parsed_or_none, text_or_none, unsigned};
 use crate::settle::{interrupt, reply_of, settle_session};
 use crate::text::restore;
 
@@ -19,6 +23,8 @@ pub(crate) struct Candidate {
     pub(crate) attempt: u32,
     pub(crate) fresh: bool,
     pub(crate) new_session: NewSession,
+    pub(crate) refusal: Option<BudgetRefusal>,
+    pub(crate) over_budget: Vec<BudgetExcess>,
 }
 
 pub(crate) async fn claim(
@@ -29,12 +35,26 @@ pub(crate) async fn claim(
     now: i64,
 ) -> TxResult<Claim> {
     check_current(transaction, owner).await?;
+    let mut changes = BudgetChanges::default();
+    let claimed = take(transaction, key, owner, ttl_ms, now, &mut changes).await?;
+    apply(transaction, &key.scope.tenant, &changes).await?;
+    Ok(claimed)
+}
+
+async fn take(
+    transaction: &mut PgConnection,
+    key: &SessionKey,
+    owner: &Owner,
+    ttl_ms: i64,
+    now: i64,
+    changes: &mut BudgetChanges,
+) -> TxResult<Claim> {
     let Some(holder) = lock(transaction, key).await? else { return Ok(Claim::Nothing) };
     if let Some((run, holder)) = holder {
         if !is_void(transaction, holder.as_ref(), owner, ttl_ms).await? {
             return Ok(Claim::Busy { run });
         }
-        settle_session(transaction, key, run, now).await?;
+        settle_session(transaction, key, run, now, changes).await?;
     }
     while let Some(next) = next_queued(transaction, key).await? {
         let end = after_crash(next.reply.as_ref()).filter(|_| next.owner != Some(*owner));
@@ -45,7 +65,7 @@ pub(crate) async fn claim(
         if !is_void(transaction, next.owner.as_ref(), owner, ttl_ms).await? {
             return Ok(Claim::Busy { run });
         }
-        interrupt(transaction, key, run, &state, &error, now).await?;
+        interrupt(transaction, key, run, &state, &error, now, changes).await?;
     }
     Ok(Claim::Nothing)
 }
@@ -60,7 +80,7 @@ struct Queued {
 async fn next_queued(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Queued>> {
     let row = sqlx::query(
         "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance,
-           owner_incarnation
+           owner_incarnation, refusal_json, over_budget_json
          FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued' ORDER BY queue LIMIT 1",
     )
     .bind(key.scope.tenant.as_str())
@@ -119,6 +139,8 @@ fn candidate(row: &PgRow) -> Result<Candidate> {
             id: parsed(row, "new_session_id")?,
             alias: text_or_none(row, "new_session_alias")?,
         },
+        refusal: json_or_none(row, "refusal_json")?,
+        over_budget: json_or_none(row, "over_budget_json")?.unwrap_or_default(),
     })
 }
 
@@ -184,8 +206,17 @@ pub(crate) async fn grant(
     .bind(now)
     .execute(transaction)
     .await?;
-    let fence = Fence(column(&row, "fence")?);
-    Ok(Lease { key: key.clone(), run: candidate.run, session, alias, owner: *owner, fence, attempt })
+    Ok(Lease {
+        key: key.clone(),
+        run: candidate.run,
+        session,
+        alias,
+        owner: *owner,
+        fence: Fence(column(&row, "fence")?),
+        attempt,
+        refusal: candidate.refusal,
+        over_budget: candidate.over_budget,
+    })
 }
 
 async fn alias_of(

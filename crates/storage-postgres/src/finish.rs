@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate_protocol::Origin;
-use tidegate_storage::{Ending, Finish, Finished, Lease, NewPart};
+use tidegate_storage::{BudgetChanges, Ending, Finish, Finished, Lease, NewPart, Reserved, Settled};
 
 use crate::append::{append, hold};
 use crate::audit::{Audit, record};
+use crate::budget::apply;
 use crate::error::TxResult;
+use crate::ledger::insert_calls;
 use crate::outbox::lock_lane;
-use crate::rows::{signed, to_json};
+use crate::rows::{json_or_none, signed, to_json};
 use crate::text::store;
 
 pub(crate) async fn finish(
@@ -21,7 +23,7 @@ pub(crate) async fn finish(
 ) -> TxResult<Finished> {
     hold(transaction, lease, finish.now).await?;
     let head_seq = append(transaction, lease, &finish.entries, finish.now).await?;
-    end_run(transaction, lease, finish).await?;
+    let reserved = end_run(transaction, lease, finish).await?;
     // A log begins with its first entry; a run that wrote none has no log to move to.
     let moves = head_seq > 0 && matches!(finish.ending, Ending::Completed(_));
     if let Ending::Completed(origin) = &finish.ending
@@ -36,22 +38,30 @@ pub(crate) async fn finish(
     )
     .bind(lease.tenant().as_str())
     .bind(lease.key.to_string())
-    .fetch_one(transaction)
+    .fetch_one(&mut *transaction)
     .await?;
+    spend(transaction, lease, finish, reserved.as_ref()).await?;
     Ok(Finished { head_seq, more })
 }
 
-async fn end_run(transaction: &mut PgConnection, lease: &Lease, finish: &Finish) -> TxResult<()> {
+/// Ends the run and answers what it had reserved.
+async fn end_run(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    finish: &Finish,
+) -> TxResult<Option<Reserved>> {
     let state = finish.ending.state();
     let error = match &finish.ending {
         Ending::Completed(_) => None,
         Ending::Failed(error) | Ending::Aborted(error) => Some(error),
     };
     let usage = &finish.usage;
-    sqlx::query(
+    let ended = sqlx::query(
         "UPDATE runs SET state = $3, error_json = $4, token_input = $5, token_output = $6,
-           token_cache_read = $7, token_cache_write = $8, cost = $9, finished_at = $10
-         WHERE tenant_id = $1 AND id = $2",
+           token_cache_read = $7, token_cache_write = $8, cost = $9, finished_at = $10,
+           settled = CASE WHEN reservation_json IS NOT NULL THEN $11 END
+         WHERE tenant_id = $1 AND id = $2
+         RETURNING reservation_json",
     )
     .bind(lease.tenant().as_str())
     .bind(lease.run.to_string())
@@ -63,7 +73,8 @@ async fn end_run(transaction: &mut PgConnection, lease: &Lease, finish: &Finish)
     .bind(signed(usage.cache_write))
     .bind(signed(usage.cost.0))
     .bind(finish.now)
-    .execute(&mut *transaction)
+    .bind(Settled::Used.as_str())
+    .fetch_one(&mut *transaction)
     .await?;
     let mut metadata = json!({
         "sessionKey": lease.key.to_string(),
@@ -81,7 +92,23 @@ async fn end_run(transaction: &mut PgConnection, lease: &Lease, finish: &Finish)
         resource_id: &lease.run.to_string(),
         metadata,
     };
-    record(transaction, &audit, finish.now).await
+    record(transaction, &audit, finish.now).await?;
+    Ok(json_or_none(&ended, "reservation_json")?)
+}
+
+/// Writes down the run's calls, and lets its budgets count what they used in place of what was reserved. Last: the
+/// rows of budgets are shared, so they are locked as shortly as can be.
+async fn spend(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    finish: &Finish,
+    reserved: Option<&Reserved>,
+) -> TxResult<()> {
+    let used = insert_calls(transaction, lease.tenant(), Some(lease.run), &finish.calls).await?;
+    let Some(reserved) = reserved else { return Ok(()) };
+    let mut changes = BudgetChanges::default();
+    changes.finish(reserved, &used);
+    apply(transaction, lease.tenant(), &changes).await
 }
 
 /// This run's log becomes the key's current one and remembers who answered; the one before is closed.

@@ -5,7 +5,8 @@ use sqlx::PgConnection;
 use tidegate_protocol::{ChannelName, TenantId};
 use tidegate_storage::{Accepted, Inbox, Ingest, Result, StoreError};
 
-use crate::accept::accept;
+use crate::accept::{admit, enter};
+use crate::budget::lock;
 use crate::error::TxResult;
 use crate::instance::check_current;
 use crate::open::{ENGINE, PostgresStore};
@@ -53,8 +54,18 @@ impl Inbox for PostgresStore {
 async fn put(transaction: &mut PgConnection, ingest: &Ingest) -> TxResult<Vec<Accepted>> {
     check_current(transaction, &ingest.owner).await?;
     let mut accepted = Vec::with_capacity(ingest.messages.len());
+    let mut entered = Vec::with_capacity(ingest.messages.len());
     for message in &ingest.messages {
-        accepted.push(accept(transaction, message).await?);
+        entered.push(enter(transaction, message).await?);
+    }
+    lock(
+        transaction,
+        &ingest.tenant,
+        ingest.messages.iter().filter_map(|message| message.reservation.as_ref()),
+    )
+    .await?;
+    for (message, entered) in ingest.messages.iter().zip(entered) {
+        accepted.push(admit(transaction, message, entered).await?);
     }
     if let Some(cursor) = &ingest.cursor {
         sqlx::query(

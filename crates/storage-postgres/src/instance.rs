@@ -6,8 +6,11 @@ use async_trait::async_trait;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{InstanceId, SessionKey, TenantId};
-use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
+use tidegate_storage::{
+    BudgetChanges, Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash,
+};
 
+use crate::budget::apply;
 use crate::error::TxResult;
 use crate::open::PostgresStore;
 use crate::rows::{column, parsed, parsed_or_none};
@@ -154,6 +157,7 @@ async fn recover_tenant(
     now: i64,
 ) -> TxResult<Recovered> {
     let mut recovered = Recovered::default();
+    let mut changes = BudgetChanges::default();
     for key in &left.held {
         let held = sqlx::query(
             "SELECT active_run FROM session_keys
@@ -169,13 +173,14 @@ async fn recover_tenant(
         .await?;
         let Some(row) = held else { continue };
         let run = parsed(&row, "active_run")?;
-        if let Some(state) = settle_session(transaction, key, run, now).await? {
+        if let Some(state) = settle_session(transaction, key, run, now, &mut changes).await? {
             recovered.runs.push(SettledRun { run, key: key.clone(), state });
         }
     }
     for key in &left.abandoned {
-        recovered.runs.extend(end_abandoned(transaction, key, owner, now).await?);
+        recovered.runs.extend(end_abandoned(transaction, key, owner, now, &mut changes).await?);
     }
+    apply(transaction, tenant, &changes).await?;
     Ok(recovered)
 }
 
@@ -185,6 +190,7 @@ async fn end_abandoned(
     key: &SessionKey,
     owner: &Owner,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> TxResult<Vec<SettledRun>> {
     // The session's row first, as every writer does; only under its lock are the runs' states certain.
     sqlx::query("SELECT 1 FROM session_keys WHERE tenant_id = $1 AND session_key = $2 FOR UPDATE")
@@ -208,7 +214,7 @@ async fn end_abandoned(
     for row in rows {
         let run = parsed(&row, "id")?;
         if let Some((state, error)) = after_crash(reply_of(&row)?.as_ref()) {
-            interrupt(transaction, key, run, &state, &error, now).await?;
+            interrupt(transaction, key, run, &state, &error, now, changes).await?;
             ended.push(SettledRun { run, key: key.clone(), state });
         }
     }

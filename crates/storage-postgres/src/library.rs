@@ -11,8 +11,8 @@ use tidegate_protocol::{
     AgentId, ChannelName, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
 };
 use tidegate_storage::{
-    AuditRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow,
-    SessionFilter, SessionRow, StoreStatus, ToolRunRow,
+    AuditRow, BudgetFilter, BudgetRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter,
+    RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow, UsageFilter, UsageRow,
 };
 
 use crate::error::TxResult;
@@ -24,6 +24,7 @@ use crate::rows::{
 };
 use crate::text::store;
 use crate::transaction::Open;
+use crate::{budget, ledger};
 
 macro_rules! session_columns {
     () => {
@@ -212,6 +213,14 @@ impl Library for PostgresStore {
             .bind(i64::from(limit))
         });
         collect(&rows.await?, audit_row)
+    }
+
+    async fn usage(&self, tenant: &TenantId, filter: UsageFilter) -> Result<Vec<UsageRow>> {
+        ledger::usage(self, tenant, &filter).await
+    }
+
+    async fn budgets(&self, tenant: &TenantId, filter: BudgetFilter) -> Result<Vec<BudgetRow>> {
+        budget::rows(self, tenant, &filter).await
     }
 
     async fn status(&self, tenant: &TenantId) -> Result<StoreStatus> {

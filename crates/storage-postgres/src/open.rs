@@ -20,6 +20,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) const DELIVERY: u32 = 2;
 /// The schema that brought cursors and seals.
 pub(crate) const ENGINE: u32 = 3;
+/// The schema that brought model calls, budgets and standings.
+pub(crate) const MONEY: u32 = 4;
 
 /// How a process opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use serde_json::json;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{ErrorBody, ReplyTarget, RunId, RunState, SessionKey};
-use tidegate_storage::{Lease, Result, StoreError, after_crash};
+use tidegate_storage::{BudgetChanges, Lease, Result, Settled, StoreError, after_crash};
 
 use crate::append::hold;
 use crate::audit::{Audit, record};
+use crate::budget::{apply, ended_from_outside};
 use crate::error::TxResult;
 use crate::rows::{column, text, to_json, unsigned};
 
@@ -23,13 +24,14 @@ pub(crate) async fn settle_session(
     key: &SessionKey,
     run: RunId,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> TxResult<Option<RunState>> {
     free(transaction, key, now).await?;
     let (state, reply) = state_and_reply(transaction, key, run).await?;
     if state != RunState::Running {
         return Ok(None);
     }
-    give_back(transaction, key, run, reply.as_ref(), Tried::Counts, now).await.map(Some)
+    give_back(transaction, key, run, reply.as_ref(), Tried::Counts, now, changes).await.map(Some)
 }
 
 /// The holder itself gives the run back: nothing went wrong, so the try does not count.
@@ -37,7 +39,11 @@ pub(crate) async fn release(transaction: &mut PgConnection, lease: &Lease, now: 
     hold(transaction, lease, now).await?;
     free(transaction, &lease.key, now).await?;
     let (_, reply) = state_and_reply(transaction, &lease.key, lease.run).await?;
-    give_back(transaction, &lease.key, lease.run, reply.as_ref(), Tried::DoesNotCount, now).await
+    let mut changes = BudgetChanges::default();
+    let (key, tried) = (&lease.key, Tried::DoesNotCount);
+    let state = give_back(transaction, key, lease.run, reply.as_ref(), tried, now, &mut changes).await?;
+    apply(transaction, lease.tenant(), &changes).await?;
+    Ok(state)
 }
 
 async fn free(transaction: &mut PgConnection, key: &SessionKey, now: i64) -> TxResult<()> {
@@ -86,11 +92,12 @@ async fn give_back(
     reply: Option<&ReplyTarget>,
     tried: Tried,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> TxResult<RunState> {
     let tenant = key.scope.tenant.as_str();
     interrupt_tools(transaction, tenant, run).await?;
     if let Some((state, error)) = after_crash(reply) {
-        interrupt(transaction, key, run, &state, &error, now).await?;
+        interrupt(transaction, key, run, &state, &error, now, changes).await?;
         return Ok(state);
     }
     let taken_back = i64::from(tried == Tried::DoesNotCount);
@@ -103,7 +110,7 @@ async fn give_back(
     Ok(RunState::Queued)
 }
 
-/// Ends a run whose caller is gone.
+/// Ends a run whose caller is gone. What it reserved goes into `changes`.
 pub(crate) async fn interrupt(
     transaction: &mut PgConnection,
     key: &SessionKey,
@@ -111,20 +118,28 @@ pub(crate) async fn interrupt(
     state: &RunState,
     error: &ErrorBody,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> TxResult<()> {
     let id = run.to_string();
     let ended = sqlx::query(
-        "UPDATE runs SET state = $3, error_json = $4, finished_at = $5 WHERE tenant_id = $1 AND id = $2
-         RETURNING actor, attempt",
+        "UPDATE runs SET state = $3, error_json = $4, finished_at = $5, settled = CASE
+           WHEN reservation_json IS NULL THEN NULL WHEN started_at IS NULL THEN $6 ELSE $7 END
+         WHERE tenant_id = $1 AND id = $2
+         RETURNING actor, attempt, reservation_json, started_at",
     )
     .bind(key.scope.tenant.as_str())
     .bind(&id)
     .bind(state.as_str())
     .bind(to_json(error)?)
     .bind(now)
+    .bind(Settled::Returned.as_str())
+    .bind(Settled::AsReserved.as_str())
     .fetch_optional(&mut *transaction)
     .await?;
     let row = ended.ok_or_else(|| missing(run))?;
+    if let Some((reserved, settled)) = ended_from_outside(&row)? {
+        changes.end(&reserved, settled);
+    }
     let attempt: u32 = unsigned(&row, "attempt")?;
     let audit = Audit {
         tenant: &key.scope.tenant,

@@ -6,6 +6,7 @@ use tidegate_protocol::{OutboxId, TenantId};
 use tidegate_storage::{Result, Sweep, Sweeper, Swept};
 
 use crate::abort::BELONGINGS;
+use crate::budget;
 use crate::error::TxResult;
 use crate::open::PostgresStore;
 use crate::outbox::drop_rest;
@@ -40,6 +41,11 @@ const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_
     SELECT key_hash FROM idempotency WHERE tenant_id = $1 AND expires_at <= $2
     ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
 
+const CALLS: &str = "DELETE FROM model_calls c USING (
+    SELECT started_at, id FROM model_calls WHERE tenant_id = $1 AND started_at < $2
+    ORDER BY started_at, id LIMIT $3) old
+  WHERE c.tenant_id = $1 AND c.started_at = old.started_at AND c.id = old.id";
+
 async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -> TxResult<Swept> {
     let expired = expire(transaction, tenant, sweep).await?;
     let outbox = sqlx::query(OUTBOX)
@@ -50,10 +56,12 @@ async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -
         .execute(&mut *transaction)
         .await?
         .rows_affected();
-    let [mut inbox, mut idempotency] = [0; 2];
-    for (sql, before, removed) in
-        [(INBOX, sweep.settled_before, &mut inbox), (IDEMPOTENCY, sweep.now, &mut idempotency)]
-    {
+    let [mut inbox, mut idempotency, mut calls] = [0; 3];
+    for (sql, before, removed) in [
+        (INBOX, sweep.settled_before, &mut inbox),
+        (IDEMPOTENCY, sweep.now, &mut idempotency),
+        (CALLS, sweep.calls_before, &mut calls),
+    ] {
         *removed = sqlx::query(sql)
             .bind(tenant.as_str())
             .bind(before)
@@ -63,10 +71,12 @@ async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -
             .rows_affected();
     }
     let sessions = forget_sessions(transaction, tenant, sweep).await?;
+    let freed = budget::free_leftovers(transaction, tenant, sweep.limit).await?;
+    let budgets = budget::forget(transaction, tenant, sweep.now, sweep.limit).await?;
     let limit = u64::from(sweep.limit);
-    let more =
-        [inbox, outbox, idempotency, sessions, expired.len() as u64].iter().any(|&count| count >= limit);
-    Ok(Swept { inbox, outbox, idempotency, sessions, expired, more })
+    let counts = [inbox, outbox, idempotency, sessions, calls, freed, budgets, expired.len() as u64];
+    let more = counts.iter().any(|&count| count >= limit);
+    Ok(Swept { inbox, outbox, idempotency, sessions, calls, budgets, expired, more })
 }
 
 /// A person's wish to send a part again starts its waiting anew.

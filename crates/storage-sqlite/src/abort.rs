@@ -3,9 +3,10 @@
 use rusqlite::{Connection, params};
 use serde_json::json;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey, TenantId};
-use tidegate_storage::{AbortOutcome, Principal, Result, StoreError};
+use tidegate_storage::{AbortOutcome, BudgetChanges, Principal, Result, Settled, StoreError};
 
 use crate::audit::{Audit, record};
+use crate::budget::{apply, ended_from_outside};
 use crate::rows::{collect, column, execute, first, to_json};
 
 /// Which runs may be ended.
@@ -44,11 +45,20 @@ pub(crate) fn abort(
         params![tenant, key, id, now],
     )?;
     let error = ErrorBody::new(ErrorCode::Aborted, format!("ended by {principal}"));
-    execute(
+    let reserved = first(
         connection,
-        "UPDATE runs SET state = 'aborted', error_json = ?3, finished_at = ?4 WHERE tenant_id = ?1 AND id = ?2",
-        params![tenant, id, to_json(&error)?, now],
+        "UPDATE runs SET state = 'aborted', error_json = ?3, finished_at = ?4, settled = CASE
+           WHEN reservation_json IS NULL THEN NULL WHEN started_at IS NULL THEN ?5 ELSE ?6 END
+         WHERE tenant_id = ?1 AND id = ?2
+         RETURNING reservation_json, started_at",
+        params![tenant, id, to_json(&error)?, now, Settled::Returned.as_str(), Settled::AsReserved.as_str()],
+        ended_from_outside,
     )?;
+    if let Some((reserved, settled)) = reserved.flatten() {
+        let mut changes = BudgetChanges::default();
+        changes.end(&reserved, settled);
+        apply(connection, principal.tenant(), &changes)?;
+    }
     execute(
         connection,
         "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",

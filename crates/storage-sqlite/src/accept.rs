@@ -2,8 +2,11 @@
 
 use rusqlite::{Connection, params};
 use tidegate_protocol::RunId;
-use tidegate_storage::{Accept, Accepted, Admission, Idempotency, Result, SessionChoice, StoreError};
+use tidegate_storage::{
+    Accept, Accepted, Admission, Booking, Idempotency, Result, SessionChoice, StoreError,
+};
 
+use crate::budget::book;
 use crate::claim::{Candidate, grant};
 use crate::instance::check_current;
 use crate::rows::{column, execute, first, parsed, to_json};
@@ -28,7 +31,8 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
     .unwrap_or(0);
     let ahead = waiting + u32::from(place.busy);
     let claimed = accept.claim && ahead == 0;
-    insert_run(connection, accept, &key, &place, claimed)?;
+    let booking = book(connection, accept)?;
+    insert_run(connection, accept, &key, &place, &booking, claimed)?;
     if let Some((id, inbound)) = &accept.inbound {
         execute(
             connection,
@@ -52,6 +56,8 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
             attempt: 0,
             fresh: accept.session == SessionChoice::Fresh,
             new_session: accept.new_session.clone(),
+            refusal: booking.refusal,
+            over_budget: booking.over_budget,
         };
         Admission::Claimed(grant(connection, &accept.key, &accept.owner, candidate, accept.now)?)
     } else {
@@ -121,6 +127,7 @@ fn insert_run(
     accept: &Accept,
     key: &str,
     place: &Turn,
+    booking: &Booking,
     claimed: bool,
 ) -> Result<()> {
     let run = &accept.run;
@@ -128,8 +135,9 @@ fn insert_run(
         connection,
         "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh, state,
            queue, attempt, actor, spec_json, input_json, reply_json, created_at,
-           owner_instance, owner_incarnation, idempotency_key, ephemeral)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+           owner_instance, owner_incarnation, idempotency_key, ephemeral, reservation_json, refusal_json,
+           over_budget_json)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
         params![
             accept.key.scope.tenant.as_str(),
             run.id.to_string(),
@@ -149,6 +157,9 @@ fn insert_run(
             accept.owner.incarnation,
             accept.idempotency.as_ref().map(|idempotency| &idempotency.key),
             place.ephemeral,
+            booking.reserved.as_ref().map(to_json).transpose()?,
+            booking.refusal.as_ref().map(to_json).transpose()?,
+            Some(&booking.over_budget).filter(|over| !over.is_empty()).map(to_json).transpose()?,
         ],
     )?;
     Ok(())

@@ -2,10 +2,14 @@
 
 use rusqlite::{Connection, Row, params};
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
-use tidegate_storage::{Claim, Fence, Lease, NewSession, Owner, Result, StoreError, after_crash};
+use tidegate_storage::{
+    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result, StoreError,
+    after_crash,
+};
 
+use crate::budget::apply;
 use crate::instance::{check_current, is_void, owner_of};
-use crate::rows::{collect, column, execute, first, parsed, parsed_or_none};
+use crate::rows::{collect, column, execute, first, json_or_none, parsed, parsed_or_none};
 use crate::settle::{interrupt, reply_of, settle_session};
 
 /// A run that may be granted.
@@ -15,6 +19,8 @@ pub(crate) struct Candidate {
     pub(crate) attempt: u32,
     pub(crate) fresh: bool,
     pub(crate) new_session: NewSession,
+    pub(crate) refusal: Option<BudgetRefusal>,
+    pub(crate) over_budget: Vec<BudgetExcess>,
 }
 
 pub(crate) fn claim(
@@ -25,11 +31,25 @@ pub(crate) fn claim(
     now: i64,
 ) -> Result<Claim> {
     check_current(connection, owner)?;
+    let mut changes = BudgetChanges::default();
+    let claimed = take(connection, key, owner, ttl_ms, now, &mut changes)?;
+    apply(connection, &key.scope.tenant, &changes)?;
+    Ok(claimed)
+}
+
+fn take(
+    connection: &Connection,
+    key: &SessionKey,
+    owner: &Owner,
+    ttl_ms: i64,
+    now: i64,
+    changes: &mut BudgetChanges,
+) -> Result<Claim> {
     if let Some((run, holder)) = holder(connection, key)? {
         if !is_void(connection, holder.as_ref(), owner, ttl_ms, now)? {
             return Ok(Claim::Busy { run });
         }
-        settle_session(connection, key, run, now)?;
+        settle_session(connection, key, run, now, changes)?;
     }
     while let Some(next) = next_queued(connection, key)? {
         let end = after_crash(next.reply.as_ref()).filter(|_| next.owner != Some(*owner));
@@ -40,7 +60,7 @@ pub(crate) fn claim(
         if !is_void(connection, next.owner.as_ref(), owner, ttl_ms, now)? {
             return Ok(Claim::Busy { run });
         }
-        interrupt(connection, key, run, &state, &error, now)?;
+        interrupt(connection, key, run, &state, &error, now, changes)?;
     }
     Ok(Claim::Nothing)
 }
@@ -55,7 +75,8 @@ struct Queued {
 fn next_queued(connection: &Connection, key: &SessionKey) -> Result<Option<Queued>> {
     first(
         connection,
-        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance, owner_incarnation
+        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance, owner_incarnation,
+           refusal_json, over_budget_json
          FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued' ORDER BY queue LIMIT 1",
         params![key.scope.tenant.as_str(), key.to_string()],
         |row| Ok(Queued { candidate: candidate(row)?, reply: reply_of(row)?, owner: owner_of(row)? }),
@@ -101,6 +122,8 @@ fn candidate(row: &Row<'_>) -> Result<Candidate> {
             id: parsed(row, "new_session_id")?,
             alias: column(row, "new_session_alias")?,
         },
+        refusal: json_or_none(row, "refusal_json")?,
+        over_budget: json_or_none(row, "over_budget_json")?.unwrap_or_default(),
     })
 }
 
@@ -153,6 +176,8 @@ pub(crate) fn grant(
         owner: *owner,
         fence: Fence(fence),
         attempt,
+        refusal: candidate.refusal,
+        over_budget: candidate.over_budget,
     })
 }
 

@@ -3,11 +3,13 @@
 use rusqlite::{Connection, params};
 use serde_json::json;
 use tidegate_protocol::Origin;
-use tidegate_storage::{Ending, Finish, Finished, Lease, NewPart, Result};
+use tidegate_storage::{BudgetChanges, Ending, Finish, Finished, Lease, NewPart, Reserved, Result, Settled};
 
 use crate::append::{append, hold};
 use crate::audit::{Audit, record};
-use crate::rows::{column, execute, first, to_json};
+use crate::budget::apply;
+use crate::ledger::insert_calls;
+use crate::rows::{column, execute, first, json_or_none, to_json};
 
 pub(crate) fn finish(connection: &Connection, lease: &Lease, finish: &Finish) -> Result<Finished> {
     let (tenant, key) = (lease.tenant().as_str(), lease.key.to_string());
@@ -46,11 +48,13 @@ fn end_run(connection: &Connection, lease: &Lease, finish: &Finish) -> Result<()
     };
     let usage = &finish.usage;
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    execute(
+    let reserved = first(
         connection,
         "UPDATE runs SET state = ?3, error_json = ?4, token_input = ?5, token_output = ?6, token_cache_read = ?7,
-           token_cache_write = ?8, cost = ?9, finished_at = ?10
-         WHERE tenant_id = ?1 AND id = ?2",
+           token_cache_write = ?8, cost = ?9, finished_at = ?10,
+           settled = CASE WHEN reservation_json IS NOT NULL THEN ?11 END
+         WHERE tenant_id = ?1 AND id = ?2
+         RETURNING reservation_json",
         params![
             lease.tenant().as_str(),
             lease.run.to_string(),
@@ -61,9 +65,12 @@ fn end_run(connection: &Connection, lease: &Lease, finish: &Finish) -> Result<()
             count(usage.cache_read),
             count(usage.cache_write),
             count(usage.cost.0),
-            finish.now
+            finish.now,
+            Settled::Used.as_str()
         ],
+        |row| json_or_none::<Reserved>(row, "reservation_json"),
     )?;
+    spend(connection, lease, finish, reserved.flatten().as_ref())?;
     let mut metadata = json!({
         "sessionKey": lease.key.to_string(),
         "sessionId": lease.session.to_string(),
@@ -81,6 +88,15 @@ fn end_run(connection: &Connection, lease: &Lease, finish: &Finish) -> Result<()
         metadata,
     };
     record(connection, &audit, finish.now)
+}
+
+/// Writes down the run's calls, and lets its budgets count what they used in place of what was reserved.
+fn spend(connection: &Connection, lease: &Lease, finish: &Finish, reserved: Option<&Reserved>) -> Result<()> {
+    let used = insert_calls(connection, lease.tenant(), Some(lease.run), &finish.calls)?;
+    let Some(reserved) = reserved else { return Ok(()) };
+    let mut changes = BudgetChanges::default();
+    changes.finish(reserved, &used);
+    apply(connection, lease.tenant(), &changes)
 }
 
 /// The key moves to this run's log, and the log remembers who answered.

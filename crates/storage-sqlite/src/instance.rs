@@ -1,10 +1,13 @@
 //! Incarnations, heartbeats, and finding what a dead process held.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use tidegate_protocol::{InstanceId, RunId, SessionKey};
+use tidegate_protocol::{InstanceId, ReplyTarget, RunId, SessionKey};
 use tidegate_storage::{Instances, Owner, Recovered, Result, SettledRun, StoreError, after_crash};
 
+use crate::budget::apply;
 use crate::open::SqliteStore;
 use crate::rows::{collect, column, execute, first, parsed, parsed_or_none};
 use crate::settle::{interrupt, reply_of, settle_session};
@@ -89,35 +92,51 @@ pub(crate) fn is_void(
 }
 
 fn recover(connection: &Connection, owner: &Owner, now: i64) -> Result<Recovered> {
-    let earlier = params![owner.instance.to_string(), owner.incarnation];
-    let held = collect(
+    let mut changes = BTreeMap::new();
+    let mut recovered = Recovered::default();
+    for (key, run) in held_before(connection, owner)? {
+        let of_tenant = changes.entry(key.scope.tenant.clone()).or_default();
+        if let Some(state) = settle_session(connection, &key, run, now, of_tenant)? {
+            recovered.runs.push(SettledRun { run, key, state });
+        }
+    }
+    for (key, run, reply) in queued_before(connection, owner)? {
+        if let Some((state, error)) = after_crash(reply.as_ref()) {
+            let of_tenant = changes.entry(key.scope.tenant.clone()).or_default();
+            interrupt(connection, &key, run, &state, &error, now, of_tenant)?;
+            recovered.runs.push(SettledRun { run, key, state });
+        }
+    }
+    for (tenant, changes) in &changes {
+        apply(connection, tenant, changes)?;
+    }
+    Ok(recovered)
+}
+
+/// Runs that earlier incarnations of the owner were working on.
+fn held_before(connection: &Connection, owner: &Owner) -> Result<Vec<(SessionKey, RunId)>> {
+    collect(
         connection,
         "SELECT session_key, active_run FROM session_keys INDEXED BY session_keys_held
          WHERE active_run IS NOT NULL AND owner_instance = ?1 AND owner_incarnation < ?2
          ORDER BY tenant_id, session_key",
-        earlier,
-        |row| Ok((parsed::<SessionKey>(row, "session_key")?, parsed::<RunId>(row, "active_run")?)),
-    )?;
-    let mut recovered = Recovered::default();
-    for (key, run) in held {
-        if let Some(state) = settle_session(connection, &key, run, now)? {
-            recovered.runs.push(SettledRun { run, key, state });
-        }
-    }
-    let queued = collect(
+        params![owner.instance.to_string(), owner.incarnation],
+        |row| Ok((parsed(row, "session_key")?, parsed(row, "active_run")?)),
+    )
+}
+
+/// Runs that they, or an older release, had accepted and that still wait.
+fn queued_before(
+    connection: &Connection,
+    owner: &Owner,
+) -> Result<Vec<(SessionKey, RunId, Option<ReplyTarget>)>> {
+    collect(
         connection,
         "SELECT session_key, id, reply_json FROM runs INDEXED BY runs_queue
          WHERE state = 'queued'
            AND (owner_instance IS NULL OR (owner_instance = ?1 AND owner_incarnation < ?2))
          ORDER BY tenant_id, session_key, queue",
-        earlier,
-        |row| Ok((parsed::<SessionKey>(row, "session_key")?, parsed::<RunId>(row, "id")?, reply_of(row)?)),
-    )?;
-    for (key, run, reply) in queued {
-        if let Some((state, error)) = after_crash(reply.as_ref()) {
-            interrupt(connection, &key, run, &state, &error, now)?;
-            recovered.runs.push(SettledRun { run, key, state });
-        }
-    }
-    Ok(recovered)
+        params![owner.instance.to_string(), owner.incarnation],
+        |row| Ok((parsed(row, "session_key")?, parsed(row, "id")?, reply_of(row)?)),
+    )
 }

@@ -6,14 +6,15 @@ use tidegate_protocol::{
     ChannelName, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
 };
 use tidegate_storage::{
-    AuditRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter, RunLookup, RunRow,
-    SessionFilter, SessionRow, StoreStatus, ToolRunRow,
+    AuditRow, BudgetFilter, BudgetRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter,
+    RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow, UsageFilter, UsageRow,
 };
 
 use crate::journal::entry;
 use crate::migrate::{has_schema, stored_version};
 use crate::open::SqliteStore;
 use crate::rows::{collect, column, first, json, json_or_none, parsed, parsed_or_none, to_json, unsigned};
+use crate::{budget, ledger};
 
 /// A log is its key's current one exactly when the key says so; the stored state is for people.
 const SESSION: &str = "SELECT s.*, k.session_id IS s.id AS is_current FROM sessions s
@@ -183,6 +184,16 @@ impl Library for SqliteStore {
             )
         })
         .await
+    }
+
+    async fn usage(&self, tenant: &TenantId, filter: UsageFilter) -> Result<Vec<UsageRow>> {
+        let tenant = tenant.clone();
+        self.read(move |connection| ledger::usage(connection, &tenant, &filter)).await
+    }
+
+    async fn budgets(&self, tenant: &TenantId, filter: BudgetFilter) -> Result<Vec<BudgetRow>> {
+        let tenant = tenant.clone();
+        self.read(move |connection| budget::rows(connection, &tenant, &filter)).await
     }
 
     async fn status(&self, tenant: &TenantId) -> Result<StoreStatus> {

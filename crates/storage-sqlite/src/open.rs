@@ -165,7 +165,7 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(store_error)?;
     // Another process may be recovering the WAL; that is short.
     connection.busy_timeout(Duration::from_secs(5)).map_err(store_error)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(128);
     if flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
         connection.pragma_update(None, "journal_mode", "wal").map_err(store_error)?;
         connection.pragma_update(None, "synchronous", "full").map_err(store_error)?;

@@ -3,10 +3,11 @@
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 use tidegate_protocol::{ErrorBody, ReplyTarget, RunId, RunState, SessionKey};
-use tidegate_storage::{Lease, Result, StoreError, after_crash};
+use tidegate_storage::{BudgetChanges, Lease, Result, Settled, StoreError, after_crash};
 
 use crate::append::hold;
 use crate::audit::{Audit, record};
+use crate::budget::{apply, ended_from_outside};
 use crate::rows::{column, execute, first, to_json};
 
 /// Where a run's answer goes. A target of a newer release is somebody to answer, so it reads as unknown, not as wrong.
@@ -21,6 +22,7 @@ pub(crate) fn settle_session(
     key: &SessionKey,
     run: RunId,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> Result<Option<RunState>> {
     free(connection, key, now)?;
     let found = first(
@@ -35,7 +37,7 @@ pub(crate) fn settle_session(
     if state != RunState::Running {
         return Ok(None);
     }
-    give_back(connection, key, run, reply.as_ref(), Tried::Counts, now).map(Some)
+    give_back(connection, key, run, reply.as_ref(), Tried::Counts, now, changes).map(Some)
 }
 
 /// The holder itself gives the run back: nothing went wrong, so the try does not count.
@@ -48,7 +50,12 @@ pub(crate) fn release(connection: &Connection, lease: &Lease, now: i64) -> Resul
         params![lease.tenant().as_str(), lease.run.to_string()],
         reply_of,
     )?;
-    give_back(connection, &lease.key, lease.run, reply.flatten().as_ref(), Tried::DoesNotCount, now)
+    let reply = reply.flatten();
+    let mut changes = BudgetChanges::default();
+    let state =
+        give_back(connection, &lease.key, lease.run, reply.as_ref(), Tried::DoesNotCount, now, &mut changes)?;
+    apply(connection, lease.tenant(), &changes)?;
+    Ok(state)
 }
 
 fn free(connection: &Connection, key: &SessionKey, now: i64) -> Result<()> {
@@ -76,6 +83,7 @@ fn give_back(
     reply: Option<&ReplyTarget>,
     tried: Tried,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> Result<RunState> {
     let of_run = params![key.scope.tenant.as_str(), run.to_string()];
     execute(
@@ -84,7 +92,7 @@ fn give_back(
         of_run,
     )?;
     if let Some((state, error)) = after_crash(reply) {
-        interrupt(connection, key, run, &state, &error, now)?;
+        interrupt(connection, key, run, &state, &error, now, changes)?;
         return Ok(state);
     }
     let sql = match tried {
@@ -97,7 +105,7 @@ fn give_back(
     Ok(RunState::Queued)
 }
 
-/// Ends a run whose caller is gone.
+/// Ends a run whose caller is gone. What it reserved goes into `changes`.
 pub(crate) fn interrupt(
     connection: &Connection,
     key: &SessionKey,
@@ -105,18 +113,32 @@ pub(crate) fn interrupt(
     state: &RunState,
     error: &ErrorBody,
     now: i64,
+    changes: &mut BudgetChanges,
 ) -> Result<()> {
     let (tenant, id) = (key.scope.tenant.as_str(), run.to_string());
     let ended = first(
         connection,
-        "UPDATE runs SET state = ?3, error_json = ?4, finished_at = ?5 WHERE tenant_id = ?1 AND id = ?2
-         RETURNING actor, attempt",
-        params![tenant, id, state.as_str(), to_json(error)?, now],
-        |row| Ok((column::<String>(row, "actor")?, column::<u32>(row, "attempt")?)),
+        "UPDATE runs SET state = ?3, error_json = ?4, finished_at = ?5, settled = CASE
+           WHEN reservation_json IS NULL THEN NULL WHEN started_at IS NULL THEN ?6 ELSE ?7 END
+         WHERE tenant_id = ?1 AND id = ?2
+         RETURNING actor, attempt, reservation_json, started_at",
+        params![
+            tenant,
+            id,
+            state.as_str(),
+            to_json(error)?,
+            now,
+            Settled::Returned.as_str(),
+            Settled::AsReserved.as_str()
+        ],
+        |row| Ok((column::<String>(row, "actor")?, column::<u32>(row, "attempt")?, ended_from_outside(row)?)),
     )?;
-    let Some((actor, attempt)) = ended else {
+    let Some((actor, attempt, reserved)) = ended else {
         return Err(StoreError::Damaged(format!("the session's run {id} does not exist")));
     };
+    if let Some((reserved, settled)) = reserved {
+        changes.end(&reserved, settled);
+    }
     let audit = Audit {
         tenant: &key.scope.tenant,
         actor: &actor,

@@ -6,6 +6,7 @@ use tidegate_protocol::{OutboxId, RunId, TenantId};
 use tidegate_storage::{Result, Sweep, Sweeper, Swept};
 
 use crate::abort::remove;
+use crate::budget;
 use crate::open::SqliteStore;
 use crate::outbox::drop_rest;
 use crate::rows::{collect, column, execute, parsed};
@@ -48,9 +49,18 @@ fn run(connection: &Connection, tenant: &TenantId, sweep: &Sweep) -> Result<Swep
         params![tenant.as_str(), sweep.now, sweep.limit],
     )?;
     let sessions = forget_sessions(connection, tenant, sweep)?;
-    let more =
-        [inbox, outbox, idempotency, sessions, expired.len() as u64].iter().any(|&count| count >= limit);
-    Ok(Swept { inbox, outbox, idempotency, sessions, expired, more })
+    let calls = remove_rows(
+        connection,
+        "DELETE FROM model_calls WHERE tenant_id = ?1 AND (started_at, id) IN (
+           SELECT started_at, id FROM model_calls WHERE tenant_id = ?1 AND started_at < ?2
+           ORDER BY started_at, id LIMIT ?3)",
+        params![tenant.as_str(), sweep.calls_before, sweep.limit],
+    )?;
+    let freed = budget::free_leftovers(connection, tenant, sweep.limit)?;
+    let budgets = budget::forget(connection, tenant, sweep.now, sweep.limit)?;
+    let counts = [inbox, outbox, idempotency, sessions, calls, freed, budgets, expired.len() as u64];
+    let more = counts.iter().any(|&count| count >= limit);
+    Ok(Swept { inbox, outbox, idempotency, sessions, calls, budgets, expired, more })
 }
 
 /// Counts the rows a DELETE removed.

@@ -1,7 +1,7 @@
 //! ACCEPT: the commit after which a message may be acknowledged.
 
 use sha2::{Digest as _, Sha256};
-use tidegate_policy::Principal;
+use tidegate_policy::{Principal, Reservation};
 use tidegate_protocol::{Inbound, InboxId, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey};
 
 use crate::audit::hex;
@@ -19,6 +19,9 @@ pub struct Accept {
     /// What a network delivered. A caller that waits for its answer has none: its request lives in the run row.
     pub inbound: Option<(InboxId, Inbound)>,
     pub idempotency: Option<Idempotency>,
+    /// What the run may use of its budgets. A hard line without room for it does not refuse the request: the run is
+    /// accepted, reserves nothing, and whoever claims it learns why it may not begin.
+    pub reservation: Option<Reservation>,
     /// The session may be removed once nobody used it for a while.
     pub ephemeral: bool,
     /// Who accepts. Noted with the run: a run whose caller waits in that process ends with it.

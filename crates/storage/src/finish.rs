@@ -8,6 +8,7 @@ use crate::accept::{Accept, Accepted, Claim};
 use crate::error::Result;
 use crate::journal::NewEntry;
 use crate::lease::{Lease, Owner};
+use crate::ledger::NewCall;
 use crate::outbox::NewPart;
 
 #[async_trait]
@@ -24,7 +25,8 @@ pub trait Runs: Send + Sync {
     /// interrupted, and passed over, once it is void.
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim>;
 
-    /// FINISH. Log entries, the run's terminal state, outbox rows and the audit row in one commit.
+    /// FINISH. Log entries, the run's terminal state, model calls, what its budgets spent, outbox rows and the audit
+    /// row in one commit.
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished>;
 
     /// Gives an unfinished run back because the process ends in good order. It does not count as an attempt: a run
@@ -43,7 +45,9 @@ pub trait Runs: Send + Sync {
         limit: u32,
     ) -> Result<Vec<SessionKey>>;
 
-    /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end.
+    /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end. What it
+    /// reserved is given back if it never began, and else counts as spent until [`meter`](crate::Ledger::meter) tells
+    /// what it used.
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
 
     /// The same for a run that has not begun; one that has is left alone (`Begun`).
@@ -61,6 +65,8 @@ pub struct Finish {
     /// What joins the log now, oldest first.
     pub entries: Vec<NewEntry>,
     pub usage: Usage,
+    /// Model calls of the run that are not in the ledger yet. What they used is what the run's budgets count.
+    pub calls: Vec<NewCall>,
     /// The reply's parts; empty when the caller waits for the answer.
     pub parts: Vec<NewPart>,
     pub principal: Principal,

@@ -1,5 +1,6 @@
 //! Ownership: who may write to a session, and the number that proves it.
 
+use tidegate_policy::{BudgetExcess, BudgetRefusal};
 use tidegate_protocol::{InstanceId, RunId, SessionId, SessionKey};
 
 /// A process that may hold sessions: an installation and the count of its starts.
@@ -27,4 +28,8 @@ pub struct Lease {
     pub fence: Fence,
     /// 1 for the first try; a restart that resumes the run adds one.
     pub attempt: u32,
+    /// The run may not begin: it is only to be ended, with this as the reason.
+    pub refusal: Option<BudgetRefusal>,
+    /// Soft limits that were exceeded when it was accepted.
+    pub over_budget: Vec<BudgetExcess>,
 }

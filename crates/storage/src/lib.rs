@@ -6,45 +6,69 @@
 
 mod accept;
 mod audit;
+mod budget;
 mod error;
 mod finish;
 mod inbox;
 mod instance;
 mod journal;
 mod lease;
+mod ledger;
 mod library;
 mod mirror;
 mod outbox;
+mod standing;
 mod sweep;
 mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
 pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
+pub use budget::{
+    AfterMeter, Booking, BudgetChange, BudgetChanges, BudgetFilter, BudgetKey, BudgetRow, MeteredRun,
+    Reserved, Settled, countable, forgotten_periods,
+};
 pub use error::{Result, StoreError};
 pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
 pub use inbox::{Inbox, Ingest};
 pub use instance::{Instances, Recovered, SettledRun, after_crash};
 pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
 pub use lease::{Fence, Lease, Owner};
+pub use ledger::{Ledger, Meter, NewCall, UsageFilter, UsageGroup, UsageRow};
 pub use library::{
     AuditRow, Library, OutboxFilter, OutboxRow, RunFilter, RunLookup, RunRow, SessionFilter, SessionRow,
     StoreStatus, ToolRunRow,
 };
 pub use mirror::{Mirror, MirrorPosition, MirrorTask};
 pub use outbox::{Decided, Lane, NewPart, NextSend, Outbox, OutboxState, Sending};
+pub use standing::{StandingRow, Standings};
 pub use sweep::{Sweep, Sweeper, Swept};
 pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
 
-/// Whose deed a write is; the verbs take it, so it comes with them.
-pub use tidegate_policy::Principal;
+/// Whose deed a write is, and what it may use; the verbs take and answer them, so they come with them.
+pub use tidegate_policy::{
+    BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, Principal, Reservation,
+};
 
 /// How often a run or a send may take the process down with it before it is given up.
 pub const POISON_CRASHES: u32 = 3;
 
 /// Everything a backend offers.
 pub trait Store:
-    Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail
+    Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail + Ledger + Standings
 {
 }
 
-impl<T: Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail> Store for T {}
+impl<T> Store for T where
+    T: Instances
+        + Inbox
+        + Runs
+        + Journal
+        + Outbox
+        + Mirror
+        + Library
+        + Sweeper
+        + AuditTrail
+        + Ledger
+        + Standings
+{
+}

@@ -7,7 +7,9 @@ use tidegate_protocol::{
     RunState, SessionId, SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
 };
 
+use crate::budget::{BudgetFilter, BudgetRow};
 use crate::error::Result;
+use crate::ledger::{UsageFilter, UsageRow};
 use crate::outbox::OutboxState;
 
 #[async_trait]
@@ -46,6 +48,12 @@ pub trait Library: Send + Sync {
 
     /// Audit rows, the newest first.
     async fn audit(&self, tenant: &TenantId, limit: u32) -> Result<Vec<AuditRow>>;
+
+    /// What model calls used, added up by day (ascending) or by something else (the dearest first).
+    async fn usage(&self, tenant: &TenantId, filter: UsageFilter) -> Result<Vec<UsageRow>>;
+
+    /// What budgets have seen, by scope and period.
+    async fn budgets(&self, tenant: &TenantId, filter: BudgetFilter) -> Result<Vec<BudgetRow>>;
 
     async fn status(&self, tenant: &TenantId) -> Result<StoreStatus>;
 }

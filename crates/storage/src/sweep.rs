@@ -7,7 +7,8 @@ use crate::error::Result;
 
 #[async_trait]
 pub trait Sweeper: Send + Sync {
-    /// Removes what is older than the times given, at most `limit` rows of each kind, in one short commit.
+    /// Removes what is older than the times given, at most `limit` rows of each kind, in one short commit. Also frees
+    /// what runs reserved that an older release ended: it counts as spent.
     async fn sweep(&self, tenant: &TenantId, sweep: Sweep) -> Result<Swept>;
 }
 
@@ -23,6 +24,8 @@ pub struct Sweep {
     pub pending_before: i64,
     /// Ephemeral sessions nobody used since, with their logs and runs; one with a run that has not ended stays.
     pub ephemeral_before: i64,
+    /// Model calls that began before this.
+    pub calls_before: i64,
     pub limit: u32,
 }
 
@@ -33,6 +36,10 @@ pub struct Swept {
     pub outbox: u64,
     pub idempotency: u64,
     pub sessions: u64,
+    /// Model calls.
+    pub calls: u64,
+    /// Periods of budgets, 400 days after they ended.
+    pub budgets: u64,
     /// Parts that ended as `dead` because they waited too long.
     pub expired: Vec<OutboxId>,
     /// Some kind reached the limit: there may be more.

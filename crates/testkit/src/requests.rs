@@ -10,12 +10,12 @@ use serde_json::json;
 use tidegate_policy::Principal;
 use tidegate_protocol::{
     Block, Cost, EntryBody, ErrorBody, ErrorCode, Id, Inbound, InboundMessage, InboxId, Limits, Message,
-    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, RunSpec, Scope, SessionKey, StopReason,
-    TenantId, ToolRunState, Usage,
+    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, RunId, RunSpec, Scope, SessionKey,
+    StopReason, TenantId, ToolRunState, Usage,
 };
 use tidegate_storage::{
-    Accept, Ending, Finish, Idempotency, Ingest, Intent, NewEntry, NewPart, NewRun, NewSession, NewToolRun,
-    Owner, SessionChoice, ToolOutcome,
+    Accept, BudgetLine, Ending, Finish, Idempotency, Ingest, Intent, Meter, NewCall, NewEntry, NewPart,
+    NewRun, NewSession, NewToolRun, Owner, Reservation, SessionChoice, StandingRow, ToolOutcome,
 };
 
 /// When every sequence of requests begins: 2026-02-23T17:07:31Z.
@@ -117,6 +117,7 @@ impl Requests {
             new_session: NewSession { id: self.id(), alias: None },
             inbound: None,
             idempotency: None,
+            reservation: None,
             ephemeral: false,
             owner: self.owner().unwrap_or_else(nobody),
             claim: false,
@@ -203,6 +204,57 @@ impl Requests {
         }
     }
 
+    /// What a run may use of the tenant's and the agent's day: hard limits, in tokens and as many billionths.
+    pub fn reservation(&self, asked: u64, limit: u64) -> Reservation {
+        let line = |scope: String| BudgetLine {
+            scope,
+            period: "day:2026-02-23".to_owned(),
+            max_tokens: Some(limit),
+            max_cost: Some(Cost(limit)),
+            hard: true,
+        };
+        let tenant = &self.tenant;
+        let lines = vec![line(format!("tenant:{tenant}")), line(format!("agent:{tenant}:default:main"))];
+        Reservation { tokens: asked, cost: Cost(asked), lines }
+    }
+
+    /// A call that used so many tokens, and cost as many billionths.
+    pub fn call(&self, used: u64) -> NewCall {
+        NewCall {
+            id: self.id(),
+            agent: parse("main"),
+            session: Some(self.key("work")),
+            purpose: "turn".to_owned(),
+            provider: "offline".to_owned(),
+            model: "echo".to_owned(),
+            profile_id: Some("default".to_owned()),
+            usage: Usage { input: used, cost: Cost(used), ..Usage::default() },
+            estimated: false,
+            outcome: "ok".to_owned(),
+            started_at: self.now(),
+            day: "2026-02-23".to_owned(),
+        }
+    }
+
+    pub fn meter(&self, run: Option<RunId>, calls: Vec<NewCall>) -> Meter {
+        Meter { run, calls, now: self.now() }
+    }
+
+    /// A credential that rests since its last failure.
+    pub fn standing(&self, provider: &str, profile: &str) -> StandingRow {
+        let now = self.now();
+        StandingRow {
+            provider: provider.to_owned(),
+            profile_id: profile.to_owned(),
+            errors: 2,
+            reason: Some("rateLimit".to_owned()),
+            cooldown_until: Some(now + 60_000),
+            last_failure_at: Some(now),
+            last_used_at: Some(now - 5_000),
+            ..StandingRow::default()
+        }
+    }
+
     /// A question and its answer, without outgoing parts.
     pub fn completed(&self) -> Finish {
         let entries = vec![self.user("question"), self.assistant("answer")];
@@ -219,6 +271,7 @@ impl Requests {
             ending,
             entries: Vec::new(),
             usage: Usage::default(),
+            calls: Vec::new(),
             parts: Vec::new(),
             principal: self.principal(),
             now: self.now(),

@@ -12,6 +12,9 @@ use crate::requests::Requests;
 /// How long an owner may be silent: longer than any script takes.
 pub const TTL: i64 = 3_600_000;
 
+/// What the scripts' budgets allow in a day.
+const ROOM: u64 = 500;
+
 /// Takes the next part that may go out, whatever its lane.
 pub async fn next_send(
     store: &dyn Store,
@@ -50,6 +53,9 @@ pub enum Verb {
     NoteTold,
     Sweep,
     Seal,
+    Meter,
+    NoteStanding,
+    ClearStandings,
     /// Opening a store that is empty: the verb of the migrator.
     Migrate,
 }
@@ -76,6 +82,9 @@ impl Verb {
         Verb::NoteTold,
         Verb::Sweep,
         Verb::Seal,
+        Verb::Meter,
+        Verb::NoteStanding,
+        Verb::ClearStandings,
         Verb::Migrate,
     ];
 
@@ -102,6 +111,9 @@ impl Verb {
             Self::NoteTold => "note_told",
             Self::Sweep => "sweep",
             Self::Seal => "seal",
+            Self::Meter => "meter",
+            Self::NoteStanding => "note_standing",
+            Self::ClearStandings => "clear_standings",
             Self::Migrate => "migrate",
         }
     }
@@ -171,6 +183,7 @@ impl Script {
             claim: true,
             idempotency: Some(make.idempotency("first", "first")),
             new_session: NewSession { id: make.id(), alias: Some(format!("lc-{}", self.seed)) },
+            reservation: Some(make.reservation(50, ROOM)),
             ..make.accept_from_channel(&work)
         };
         let mirrored = claimed(store, first, &mut tell).await?;
@@ -183,16 +196,19 @@ impl Script {
         let parts =
             vec![make.part("slack:U1", "one"), make.part("slack:U1", "two"), make.part("slack:U2", "copy")];
         let waiting_part = parts[1].id;
-        let answer = store.finish(&mirrored, Finish { parts, ..make.completed() }).await?;
+        let calls = vec![make.call(30)];
+        let answer = store.finish(&mirrored, Finish { calls, parts, ..make.completed() }).await?;
         tell(Verb::Finish, &answer);
 
-        let second = Accept { claim: true, ..make.accept_from_channel(&work) };
+        let reservation = Some(make.reservation(50, ROOM));
+        let second = Accept { claim: true, reservation, ..make.accept_from_channel(&work) };
         let under_way = claimed(store, second, &mut tell).await?;
         let tool = make.intent(vec![make.user("second")]);
         store.intend(&under_way, tool.clone()).await?;
         tell(Verb::Intend, &());
         for waiting in [make.accept(&work), make.accept_from_channel(&side)] {
-            tell(Verb::Accept, &store.accept(waiting).await?);
+            let reservation = Some(make.reservation(40, ROOM));
+            tell(Verb::Accept, &store.accept(Accept { reservation, ..waiting }).await?);
         }
 
         let short = claimed(store, Accept { claim: true, ..make.accept(&ended) }, &mut tell).await?;
@@ -226,6 +242,15 @@ impl Script {
                 let passing = claimed(store, passing, &mut tell).await?;
                 tell(Verb::Finish, &store.finish(&passing, make.completed()).await?);
             }
+            Verb::Meter => {
+                tell(Verb::Abort, &store.abort(&make.principal(), under_way.run, make.now()).await?);
+            }
+            Verb::ClearStandings => {
+                for profile in ["one", "two"] {
+                    store.note_standing(make.tenant(), make.standing("offline", profile)).await?;
+                    tell(Verb::NoteStanding, &());
+                }
+            }
             _ => {}
         }
         Ok(World { owner, under_way, tool, side, ended, mirrored, sending, waiting_part })
@@ -249,6 +274,8 @@ impl Script {
                     claim: true,
                     session: SessionChoice::Fresh,
                     idempotency: Some(make.idempotency("last", "last")),
+                    // There is room for it, or there is not.
+                    reservation: Some(make.reservation(if self.seed == 2 { ROOM } else { 20 }, ROOM)),
                     ..make.accept_from_channel(&key)
                 };
                 Box::new(store.accept(accept).await?)
@@ -267,7 +294,8 @@ impl Script {
             Verb::Finish => {
                 let ended = if odd { make.completed() } else { make.failed() };
                 let parts = vec![make.part("slack:U1", "three"), make.part("slack:U1", "four")];
-                Box::new(store.finish(lease, Finish { parts, ..ended }).await?)
+                let calls = vec![make.call(12), make.call(34)];
+                Box::new(store.finish(lease, Finish { calls, parts, ..ended }).await?)
             }
             Verb::Abort => Box::new(store.abort(&make.principal(), lease.run, make.now()).await?),
             Verb::DeleteSession => {
@@ -317,11 +345,23 @@ impl Script {
                     untold_before: i64::MIN,
                     pending_before: now,
                     ephemeral_before: now,
+                    calls_before: now,
                     limit: 100,
                 };
                 Box::new(store.sweep(make.tenant(), sweep).await?)
             }
             Verb::Seal => Box::new(store.seal(make.tenant(), 2, make.now()).await?),
+            Verb::Meter => {
+                let meter = make.meter(Some(lease.run), vec![make.call(7), make.call(8)]);
+                Box::new(store.meter(make.tenant(), meter).await?)
+            }
+            Verb::NoteStanding => {
+                Box::new(store.note_standing(make.tenant(), make.standing("offline", "one")).await?)
+            }
+            Verb::ClearStandings => {
+                let profile = odd.then_some("one");
+                Box::new(store.clear_standings(make.tenant(), "offline", profile).await?)
+            }
             // Done by opening the store.
             Verb::Migrate => Box::new(()),
         };

@@ -129,9 +129,9 @@ async fn data_of_a_newer_release_is_used_only_as_far_as_it_allows() {
         let refused = open(Mode::ReadWrite).await.unwrap_err();
         assert_eq!(refused, StoreError::Newer { found: 9, needed: 5, known: SCHEMA });
         open(Mode::ReadOnly).await.unwrap().close().await;
-        scratch.admin("UPDATE meta SET min_reader = 4").await;
+        scratch.admin("UPDATE meta SET min_reader = 5").await;
         let refused = open(Mode::ReadOnly).await.unwrap_err();
-        assert_eq!(refused, StoreError::Newer { found: 9, needed: 4, known: SCHEMA });
+        assert_eq!(refused, StoreError::Newer { found: 9, needed: 5, known: SCHEMA });
     })
     .await;
 }

@@ -13,7 +13,7 @@ use crate::scratch::{
     with_schema,
 };
 
-const TENANT_TABLES: [&str; 11] = [
+const TENANT_TABLES: [&str; 14] = [
     "session_keys",
     "sessions",
     "entries",
@@ -25,6 +25,9 @@ const TENANT_TABLES: [&str; 11] = [
     "outbox",
     "cursors",
     "audit_seals",
+    "model_calls",
+    "budget_usage",
+    "model_standings",
 ];
 
 async fn two_tenants(scratch: &Scratch) -> PostgresStore {
@@ -107,6 +110,7 @@ async fn the_app_role_cannot_lift_its_own_limits() {
             "UPDATE audit_seals SET chain = 'x'",
             "DELETE FROM audit_seals",
             "DELETE FROM cursors",
+            "UPDATE model_calls SET cost = 0",
             "UPDATE meta SET schema = 9",
         ] {
             assert_eq!(code(&run(&mut app, sql).await.unwrap_err()), "42501", "{sql}");

@@ -33,6 +33,9 @@ on_both_backends! {
     a_note_of_telling_is_all_or_nothing,
     a_sweep_is_all_or_nothing,
     a_seal_is_all_or_nothing,
+    a_metering_is_all_or_nothing,
+    a_noted_standing_is_all_or_nothing,
+    a_clearing_of_standings_is_all_or_nothing,
     every_fault_point_of_the_store_is_killed_by_a_test,
     a_killed_migration_goes_on,
 }
@@ -121,6 +124,18 @@ async fn a_sweep_is_all_or_nothing(store: &mut ScratchStore) {
 
 async fn a_seal_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::Seal).await;
+}
+
+async fn a_metering_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Meter).await;
+}
+
+async fn a_noted_standing_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::NoteStanding).await;
+}
+
+async fn a_clearing_of_standings_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::ClearStandings).await;
 }
 
 /// Plays the script here in one tenant, and lets a process die at it in another: what the dead one left must be what

@@ -29,3 +29,4 @@ mod delivery;
 mod model;
 mod properties;
 mod scene;
+mod spending;

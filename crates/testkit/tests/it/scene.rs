@@ -38,6 +38,7 @@ pub(crate) fn everything(now: i64) -> Sweep {
         untold_before: i64::MIN,
         pending_before: now,
         ephemeral_before: now,
+        calls_before: now,
         limit: 1_000,
     }
 }

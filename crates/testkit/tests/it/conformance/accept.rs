@@ -52,6 +52,8 @@ async fn an_idle_session_is_claimed_with_the_acceptance(store: &ScratchStore) {
         owner,
         fence: Fence(1),
         attempt: 1,
+        refusal: None,
+        over_budget: Vec::new(),
     };
     assert_eq!(accepted, Accepted { run: accept.run.id, admission: Admission::Claimed(lease.clone()) });
     assert_eq!(run(store, &make, accept.run.id).await, running_row(&accept, &lease, accept.now));

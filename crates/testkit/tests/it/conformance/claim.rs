@@ -45,6 +45,8 @@ async fn the_oldest_run_is_claimed_first(store: &ScratchStore) {
             owner,
             fence: Fence(fence),
             attempt: 1,
+            refusal: None,
+            over_budget: Vec::new(),
         };
         let claimed = store.claim(&key, &owner, HOUR, now).await.unwrap();
         assert_eq!(claimed, Claim::Granted(lease.clone()));

@@ -3,7 +3,8 @@
 use futures_util::future::join_all;
 use tidegate_protocol::{RunState, SendOutcome};
 use tidegate_storage::{
-    AbortOutcome, Accept, Admission, Claim, Finish, NextSend, Owner, RunFilter, StoreError,
+    AbortOutcome, Accept, Admission, BudgetFilter, BudgetLine, Claim, Finish, NextSend, Owner, RunFilter,
+    StoreError,
 };
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
@@ -24,6 +25,8 @@ on_both_backends! {
     a_head_is_claimed_by_one_of_many,
     a_doubtful_head_is_taken_over_once,
     two_sealers_seal_every_row_once,
+    with_room_for_one_reservation_one_of_twenty_passes,
+    budgets_that_cross_are_counted_right_by_many_at_once,
     two_networks_may_deliver_into_the_same_sessions_at_once,
 }
 
@@ -269,4 +272,79 @@ async fn two_networks_may_deliver_into_the_same_sessions_at_once(store: &Scratch
     let accepted: Vec<_> = join_all(batches).await.into_iter().flat_map(Result::unwrap).collect();
     let replayed = accepted.iter().filter(|accepted| accepted.admission == Admission::Replayed).count();
     assert_eq!((accepted.len(), replayed), (24, 7));
+}
+
+async fn with_room_for_one_reservation_one_of_twenty_passes(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let accepts = (0..20).map(|number| {
+        let reservation = Some(make.reservation(60, 100));
+        start(store, owner, Accept { reservation, ..make.accept(&make.key(&format!("s{number}"))) })
+    });
+    let leases = join_all(accepts).await;
+    assert_eq!(leases.iter().filter(|lease| lease.refusal.is_none()).count(), 1);
+    let filter = BudgetFilter { limit: ALL, ..BudgetFilter::default() };
+    for row in store.budgets(make.tenant(), filter).await.unwrap() {
+        assert_eq!((row.used.tokens_reserved, row.rejected), (60, 19), "{row:?}");
+    }
+}
+
+/// Every run names the shared lines in another order, alone or in one delivery with others, and ends in another way.
+async fn budgets_that_cross_are_counted_right_by_many_at_once(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let reservation = |turned: usize| {
+        let mut reservation = make.reservation(10, 1_000_000);
+        for agent in ["a", "b"] {
+            let scope = format!("agent:local:default:{agent}");
+            reservation.lines.push(BudgetLine { scope, ..reservation.lines[0].clone() });
+        }
+        reservation.lines.rotate_left(turned % 4);
+        reservation.lines.truncate(3);
+        Some(reservation)
+    };
+    let turns = (0..24_usize).map(|number| {
+        let (make, reservation) = (&make, &reservation);
+        async move {
+            let key = make.key(&format!("s{}", number % 6));
+            if number % 3 == 0 {
+                let names: Vec<u32> = (0..3).map(|part| u32::try_from(number).unwrap() * 10 + part).collect();
+                let mut ingest = make.ingest(&key, &names, None);
+                for (turned, message) in ingest.messages.iter_mut().enumerate() {
+                    message.reservation = reservation(number + turned);
+                    message.key = make.key(&format!("s{}", (number + turned) % 6));
+                }
+                // Sessions in one order: here it is about the lines.
+                ingest.messages.sort_by_key(|message| message.key.to_string());
+                return store.ingest(ingest).await.map(drop);
+            }
+            store
+                .accept(Accept { reservation: reservation(number), ..make.accept_from_channel(&key) })
+                .await?;
+            let Claim::Granted(lease) = store.claim(&key, &owner, HOUR, make.now()).await? else {
+                return Ok(());
+            };
+            if number % 2 == 0 {
+                let calls = vec![make.call(4)];
+                return store.finish(&lease, Finish { calls, ..make.completed() }).await.map(drop);
+            }
+            store.abort(&make.principal(), lease.run, make.now()).await?;
+            store.meter(make.tenant(), make.meter(Some(lease.run), vec![make.call(4)])).await
+        }
+    });
+    for turn in join_all(turns).await {
+        turn.unwrap();
+    }
+    // What is left waits in its sessions; all of it finishes.
+    for session in 0..6 {
+        let key = make.key(&format!("s{session}"));
+        while let Claim::Granted(lease) = store.claim(&key, &owner, HOUR, make.now()).await.unwrap() {
+            store.finish(&lease, Finish { calls: vec![make.call(4)], ..make.completed() }).await.unwrap();
+        }
+    }
+    let filter = BudgetFilter { limit: ALL, ..BudgetFilter::default() };
+    let rows = store.budgets(make.tenant(), filter).await.unwrap();
+    assert!(rows.iter().all(|row| row.used.tokens_reserved == 0), "{rows:?}");
+    // 16 runs and 8 deliveries of three; each run counts in three of the four lines.
+    assert_eq!(rows.iter().map(|row| row.used.tokens_spent).sum::<u64>(), (16 + 24) * 3 * 4);
 }

@@ -2,6 +2,7 @@
 
 mod abort;
 mod accept;
+mod budgets;
 mod callers;
 mod claim;
 mod clock;
@@ -15,6 +16,7 @@ mod ingest;
 mod instances;
 mod journal;
 mod lanes;
+mod ledger;
 mod library;
 mod mirror;
 mod opening;
@@ -22,6 +24,7 @@ mod outbox;
 mod recover;
 mod release;
 mod seal;
+mod standings;
 mod sweep;
 mod takeover;
 mod tenants;

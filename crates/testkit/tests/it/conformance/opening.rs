@@ -97,6 +97,9 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
         ("note_told", reader_store.note_told(make.tenant(), &[sending.id], make.now()).await.err()),
         ("sweep", reader_store.sweep(make.tenant(), everything(make.now())).await.err()),
         ("seal", reader_store.seal(make.tenant(), 9, make.now()).await.err()),
+        ("meter", reader_store.meter(make.tenant(), make.meter(None, vec![make.call(1)])).await.err()),
+        ("note_standing", reader_store.note_standing(make.tenant(), make.standing("a", "b")).await.err()),
+        ("clear_standings", reader_store.clear_standings(make.tenant(), "a", None).await.err()),
         ("note_mirrored", reader_store.note_mirrored(make.tenant(), ended.session, position).await.err()),
     ];
     for (verb, error) in errors {

@@ -1,7 +1,9 @@
 //! Forgetting: what has served its time goes, a bounded piece at once, and nothing else does.
 
 use tidegate_protocol::{RunState, SendOutcome};
-use tidegate_storage::{Accept, Admission, Lease, OutboxState, Owner, Sweep, Swept};
+use tidegate_storage::{
+    Accept, Admission, BudgetFilter, BudgetLine, Finish, Lease, OutboxState, Owner, Sweep, Swept,
+};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
@@ -25,6 +27,8 @@ on_both_backends! {
     a_sweep_is_bounded_and_says_that_there_may_be_more,
     a_young_store_is_left_as_it_is,
     a_sweep_stays_in_its_tenant,
+    old_calls_go_and_what_they_cost_stays_counted,
+    periods_of_budgets_go_after_four_hundred_days,
 }
 
 /// A time at which nothing is old.
@@ -37,6 +41,7 @@ fn nothing(now: i64) -> Sweep {
         untold_before: NEVER,
         pending_before: NEVER,
         ephemeral_before: NEVER,
+        calls_before: NEVER,
         limit: 1_000,
     }
 }
@@ -319,4 +324,47 @@ async fn a_sweep_stays_in_its_tenant(store: &ScratchStore) {
     assert_eq!(sweep(store, &other, everything(make.now() + 9 * HOUR)).await, Swept::default());
     before.assert_same(&store.snapshot(make.tenant()).await);
     assert_eq!(send(store, &make, owner).await.body, "1");
+}
+
+async fn old_calls_go_and_what_they_cost_stays_counted(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let reservation = Some(make.reservation(50, 100));
+    let lease = start(store, owner, Accept { reservation, ..make.accept(&make.key("work")) }).await;
+    let calls = vec![make.call(1), make.call(2), make.call(3)];
+    let border = calls[2].started_at;
+    store.finish(&lease, Finish { calls, ..make.completed() }).await.unwrap();
+    let before = store.tables(make.tenant()).await;
+    let one = Sweep { calls_before: border, limit: 1, ..nothing(make.now()) };
+    for expected in std::iter::repeat_n(Swept { calls: 1, more: true, ..Swept::default() }, 2) {
+        assert_eq!(sweep(store, &make, one).await, expected);
+    }
+    assert_eq!(sweep(store, &make, one).await, Swept::default());
+    let mut after = store.tables(make.tenant()).await;
+    assert_eq!(after["model_calls"].len(), 1);
+    assert_eq!(after["model_calls"][0]["token_input"], 3);
+    after.insert("model_calls".to_owned(), before["model_calls"].clone());
+    assert_eq!(after, before, "nothing else went");
+}
+
+async fn periods_of_budgets_go_after_four_hundred_days(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let mut reservation = make.reservation(1, 100);
+    let line = reservation.lines[0].clone();
+    // 400 days before the sweep it was 2026-02-23.
+    let periods = ["day:2026-02-22", "day:2026-02-23", "month:2026-01", "month:2026-02", "year:2020"];
+    reservation.lines =
+        periods.map(|period| BudgetLine { period: period.to_owned(), ..line.clone() }).to_vec();
+    let accept = Accept { reservation: Some(reservation), ..make.accept(&make.key("work")) };
+    let lease = start(store, owner, accept).await;
+    let late = make.now() + 400 * 24 * HOUR;
+    assert_eq!(sweep(store, &make, nothing(late)).await, Swept { budgets: 2, ..Swept::default() });
+    // A run that began then still ends: its forgotten periods begin anew.
+    store.finish(&lease, Finish { calls: vec![make.call(5)], ..make.completed() }).await.unwrap();
+    let filter = BudgetFilter { limit: 9, ..BudgetFilter::default() };
+    let rows = store.budgets(make.tenant(), filter).await.unwrap();
+    let told: Vec<_> = rows.iter().map(|row| row.key.period.as_str()).collect();
+    assert_eq!(told, periods);
+    assert!(rows.iter().all(|row| (row.used.tokens_spent, row.used.tokens_reserved) == (5, 0)), "{rows:?}");
 }

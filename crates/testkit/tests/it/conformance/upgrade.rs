@@ -1,16 +1,22 @@
 //! Data of the release before: everything in it is still there, and goes on.
 
 use tidegate_protocol::{RunId, RunState};
-use tidegate_storage::{Accept, NextSend, OutboxFilter, OutboxState, Owner, SCHEMA, Sending};
+use tidegate_storage::{
+    Accept, BudgetFilter, Finish, NextSend, OutboxFilter, OutboxState, Owner, SCHEMA, Sending, Sweep,
+    UsageFilter, UsageGroup,
+};
 use tidegate_testkit::requests::{Requests, channel_reply, parse};
 use tidegate_testkit::stores::{Backend, ScratchStore, with_place};
 
-use crate::scene::{HOUR, claim, converse, enlist, everything, next_send, run, send, state};
+use crate::scene::{HOUR, claim, converse, enlist, everything, next_send, queue, run, send, start, state};
 
 on_both_backends! {
     data_of_the_release_before_is_read,
     data_of_the_release_before_goes_on,
     what_an_older_release_writes_into_this_data_goes_on,
+    money_is_empty_in_the_data_of_the_release_before,
+    runs_of_the_release_before_end_without_a_budget,
+    what_an_older_release_left_reserved_is_settled_by_the_sweep,
 }
 
 /// What the release before left: an answer that waits, one that was being sent, and two runs that wait behind each
@@ -169,4 +175,75 @@ async fn what_an_older_release_writes_into_this_data_goes_on(store: &ScratchStor
     assert_eq!(parts[0].state, OutboxState::Sending);
     store.recover(&owner, make.now()).await.unwrap();
     assert_eq!(state(store, &make, caller.run.id).await, RunState::Interrupted);
+}
+
+fn whole_usage() -> UsageFilter {
+    let group = UsageGroup::Day;
+    UsageFilter { since_ms: 0, until_ms: i64::MAX, agent: None, session: None, group, limit: 9 }
+}
+
+async fn money_is_empty_in_the_data_of_the_release_before(store: &mut ScratchStore) {
+    with_place(store.backend(), async |store| {
+        store.migrate_to(3).await;
+        let make = Requests::new("local", 1);
+        let reader = store.location().open_for_reading().await.unwrap();
+        assert_eq!(reader.usage(make.tenant(), whole_usage()).await.unwrap(), []);
+        let filter = BudgetFilter { limit: 9, ..BudgetFilter::default() };
+        assert_eq!(reader.budgets(make.tenant(), filter).await.unwrap(), []);
+        assert_eq!(reader.standings(make.tenant()).await.unwrap(), []);
+        assert_eq!(reader.status(make.tenant()).await.unwrap().schema, 3);
+        reader.close().await;
+    })
+    .await;
+}
+
+async fn runs_of_the_release_before_end_without_a_budget(store: &mut ScratchStore) {
+    with_place(store.backend(), async |store| {
+        store.migrate_to(3).await;
+        let make = Requests::new("local", 1);
+        let key = make.key("work");
+        let waiting = make.accept_from_channel(&key);
+        let session = format!(
+            "INSERT INTO session_keys (tenant_id, session_key, fence, next_queue, updated_at)
+             VALUES ('local', '{key}', 7, 2, 5);"
+        );
+        store.execute(&format!("{session}{}", insert_run(&waiting, "queued", 1))).await;
+        store.open().await;
+        let owner = enlist(store, &make).await;
+        let lease = claim(store, &make, &key, owner).await;
+        assert_eq!((lease.run, lease.refusal.clone(), lease.over_budget.len()), (waiting.run.id, None, 0));
+        store.finish(&lease, Finish { calls: vec![make.call(5)], ..make.completed() }).await.unwrap();
+        assert_eq!(store.usage(make.tenant(), whole_usage()).await.unwrap()[0].calls, 1);
+        assert_eq!(store.tables(make.tenant()).await["budget_usage"].len(), 0);
+    })
+    .await;
+}
+
+/// It knows of no reservation and so settles none.
+async fn what_an_older_release_left_reserved_is_settled_by_the_sweep(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let reserve =
+        |name: &str| Accept { reservation: Some(make.reservation(10, 100)), ..make.accept(&make.key(name)) };
+    let ran = start(store, owner, reserve("ran")).await.run;
+    let metered = start(store, owner, reserve("metered")).await.run;
+    let waited = queue(store, reserve("waited")).await;
+    let open = start(store, owner, reserve("open")).await;
+    let tenant = match store.backend() {
+        Backend::Sqlite => "",
+        Backend::Postgres => "SET tidegate.tenant = 'local'; ",
+    };
+    for run in [ran, metered, waited] {
+        let ended = format!("UPDATE runs SET state = 'aborted', finished_at = 5 WHERE id = '{run}';");
+        store.execute(&format!("{tenant}{ended}")).await;
+    }
+    store.meter(make.tenant(), make.meter(Some(metered), vec![make.call(3)])).await.unwrap();
+    for _ in 0..2 {
+        store.sweep(make.tenant(), Sweep { pending_before: 0, ..everything(0) }).await.unwrap();
+        let filter = BudgetFilter { limit: 9, ..BudgetFilter::default() };
+        for row in store.budgets(make.tenant(), filter).await.unwrap() {
+            assert_eq!((row.used.tokens_spent, row.used.tokens_reserved), (10 + 3, 10), "{row:?}");
+        }
+    }
+    store.finish(&open, make.completed()).await.unwrap();
 }
