@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick build soak bench-store bench-engine generate lint fmt clean
+.PHONY: help run test test-quick build soak fuzz bench-store bench-engine bench-models generate lint fmt clean
 
 # Every target reaches cargo through this, so that it is found under an empty HOME too.
 CARGO := source scripts/environment.sh && cargo
@@ -26,11 +26,17 @@ build: ## The release binary at target/release/tidegate, its size and contents c
 soak: ## The crash tests with 1,000 seeds each (TIDEGATE_SEEDS=n for another number)
 	@TIDEGATE_SEEDS=$${TIDEGATE_SEEDS:-1000} scripts/with-postgres.sh scripts/test.sh soak
 
+fuzz: ## Fuzz the reading of a model's stream for a minute (TIDEGATE_FUZZ_SECONDS=n for longer)
+	@scripts/fuzz.sh
+
 bench-store: ## Measure the store against the disk it stands on
 	@$(CARGO) run --locked --release --package tidegate-bench -- store
 
 bench-engine: ## Measure durable turns through the engine against the store alone
 	@$(CARGO) run --locked --release --package tidegate-bench -- engine
+
+bench-models: ## Measure reading a model's stream against a bare JSON parser
+	@$(CARGO) run --locked --release --package tidegate-bench -- models
 
 generate: ## Write the generated files anew: schemas, types, reference pages
 	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-config --test it reference

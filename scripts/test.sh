@@ -143,6 +143,7 @@ else
   if has_doc_tests; then suite 'documentation tests' cargo test --locked --workspace --doc --quiet; fi
   suite 'tests' run_tests
   suite 'page in a browser' browser_tests
+  suite 'official SDKs against the model server' scripts/sdk/run.sh
 fi
 
 if [[ -s $logs/tests ]]; then

@@ -4,6 +4,7 @@
 
 mod engine;
 mod machine;
+mod models;
 mod stats;
 mod store;
 
@@ -14,8 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let report = match bench.as_str() {
         "engine" => runtime.block_on(engine::run())?,
+        "models" => models::run()?,
         "store" => runtime.block_on(store::run())?,
-        other => return Err(format!("unknown benchmark {other:?}; there are: engine, store").into()),
+        other => return Err(format!("unknown benchmark {other:?}; there are: engine, models, store").into()),
     };
     println!("{report:#}");
     Ok(())

@@ -77,7 +77,8 @@ impl Calling {
         let reply = within(deadline, sent).await.ok_or_else(|| self.too_long())?;
         let reply = reply.map_err(|error| failed_net(&error))?;
         if !(200..300).contains(&reply.status()) {
-            let read = within(deadline, refusal(reply)).await;
+            let meaning = |status, body: &str| self.wire.refused(status, body, self.clock.now_ms());
+            let read = within(deadline, refused(reply, meaning)).await;
             return Err(read.unwrap_or_else(|| self.too_long()));
         }
         if let Some(kind) = reply.header("content-type").filter(|kind| kind.starts_with("text/html")) {
@@ -85,7 +86,7 @@ impl Calling {
                 format!("expected a model's answer and got a web page ({kind}); is the base URL right?");
             return Err(Failure::new(FailureKind::Broken, message));
         }
-        let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model));
+        let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model, request));
         Ok(Step::Reading { reply, reading, deadline })
     }
 
@@ -116,13 +117,18 @@ async fn within<T>(deadline: Option<tokio::time::Instant>, work: impl Future<Out
     }
 }
 
-/// What a refused call means.
+/// What a refused call means, where no format has a word in it.
 pub(crate) async fn refusal(reply: Reply) -> Failure {
+    refused(reply, |status, body| classify(Some(status), body)).await
+}
+
+async fn refused(reply: Reply, meaning: impl FnOnce(u16, &str) -> Failure) -> Failure {
     let status = reply.status();
     let wait = retry_after(|name| reply.header(name));
     // A body that cannot be read to its end still had a status.
     let body = reply.bytes(MOST_ERROR).await.unwrap_or_default();
-    Failure { retry_after: wait, ..classify(Some(status), &String::from_utf8_lossy(&body)) }
+    let failure = meaning(status, &String::from_utf8_lossy(&body));
+    Failure { retry_after: wait.or(failure.retry_after), ..failure }
 }
 
 pub(crate) fn failed_net(error: &NetError) -> Failure {

@@ -9,6 +9,8 @@ mod chain;
 mod classify;
 mod cooldown;
 mod credentials;
+mod digest;
+mod embed;
 mod failure;
 mod frames;
 mod keyring;
@@ -40,6 +42,7 @@ pub use catalogue::{
 };
 pub use classify::{classify, is_overflow};
 pub use cooldown::{Cooldowns, Standing};
+pub use embed::{EmbedRequest, Embedded, Purpose};
 pub use failure::{Failure, FailureKind};
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
@@ -49,8 +52,9 @@ pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
-pub use thinking::parse_level;
+pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
+use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 
 /// The provider that needs no network.
 pub const OFFLINE: &str = "offline";

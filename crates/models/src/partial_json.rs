@@ -294,12 +294,15 @@ mod tests {
 
     /// Escapes everything outside ASCII, so that surrogate pairs are cut as well.
     fn escaped(text: &str) -> String {
-        text.chars()
-            .map(|c| match c.is_ascii() {
-                true => c.to_string(),
-                false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
-            })
-            .collect()
+        let mut out = String::new();
+        for c in text.chars() {
+            if c.is_ascii() {
+                out.push(c);
+            } else {
+                out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+        }
+        out
     }
 
     /// Whether the part says nothing that the whole does not. A number at the cut may lack digits.

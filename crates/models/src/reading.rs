@@ -3,6 +3,7 @@
 use crate::catalogue::ModelInfo;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::{self, Cutter};
+use crate::request::Request;
 use crate::stream::ModelEvent;
 use crate::wire::{Decoder, Emit, Wire};
 
@@ -14,9 +15,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(wire: &dyn Wire, model: &ModelInfo) -> Self {
+    pub(crate) fn new(wire: &dyn Wire, model: &ModelInfo, request: &Request) -> Self {
         let cutter = frames::cutter(wire.framing());
-        Self { cutter, decoder: wire.decoder(model), emit: Emit::default(), over: false }
+        Self { cutter, decoder: wire.decoder(model, request), emit: Emit::default(), over: false }
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {

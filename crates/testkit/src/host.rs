@@ -251,7 +251,7 @@ fn told(what: &str, error: &dyn std::fmt::Display) -> String {
 }
 
 /// One line for whoever waits for it.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut stdout = std::io::stdout().lock();
     // Whoever reads this may be gone; then nobody waits.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());

@@ -4,6 +4,9 @@ mod aws;
 mod lines;
 mod sse;
 
+#[cfg(test)]
+pub(crate) use aws::encode;
+
 use crate::failure::{Failure, FailureKind};
 
 /// Most bytes of one frame.

@@ -181,7 +181,7 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
 
 /// Where the first line ends. Looks at sixteen bytes at a time without a branch, which the compiler makes one
 /// instruction of.
-pub(super) fn line_end(bytes: &[u8]) -> Option<usize> {
+fn line_end(bytes: &[u8]) -> Option<usize> {
     let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let lanes = bytes.chunks_exact(16);
     let clear = lanes.take_while(|lane| !lane.iter().fold(false, |found, byte| found | ends(byte))).count();

@@ -94,6 +94,21 @@ impl Emit {
         }
     }
 
+    /// The whole of a block, where the server says it once more at the end: what is missing is added, and what was
+    /// heard wrongly is put right in the block, whose end counts.
+    pub(crate) fn settle(&mut self, key: Key, whole: &str) {
+        let Some(open) = self.open.iter_mut().find(|open| open.key == key) else { return };
+        match whole.strip_prefix(open.text.as_str()).map(str::to_owned) {
+            Some(rest) => self.push(key, &rest),
+            None => whole.clone_into(&mut open.text),
+        }
+    }
+
+    /// Leaves a block without an end: a call that was cut off is never run.
+    pub(crate) fn abandon(&mut self, key: Key) {
+        self.open.retain(|open| open.key != key);
+    }
+
     /// Ends a block. One that is not open has ended before.
     pub(crate) fn close(&mut self, key: Key) {
         if let Some(at) = self.open.iter().position(|open| open.key == key) {

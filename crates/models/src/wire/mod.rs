@@ -8,10 +8,16 @@ mod bedrock;
 mod borrowed;
 mod codex;
 mod completions;
+mod copilot;
 mod emit;
-mod google;
+pub(crate) mod google;
+mod names;
 mod ollama;
+mod pieces;
 mod responses;
+#[cfg(test)]
+mod samples;
+mod sigv4;
 #[cfg(test)]
 mod testing;
 
@@ -20,9 +26,12 @@ use std::sync::Arc;
 use tidegate_net::{Headers, Method};
 
 pub(crate) use access::Access;
+pub(crate) use copilot::{Exchanged, parse_exchange};
 pub(crate) use emit::{Emit, Key, is_whole_object};
+pub(crate) use names::Names;
 
 use crate::catalogue::{Api, ModelInfo};
+use crate::classify::classify;
 use crate::failure::Failure;
 use crate::frames::{Frame, Framing};
 use crate::request::Request;
@@ -50,8 +59,13 @@ pub(crate) trait Wire: Send + Sync {
 
     fn framing(&self) -> Framing;
 
-    /// What reads one answer.
-    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
+    /// What reads one answer. It sees what was asked: a tool's name may have been written differently on the wire.
+    fn decoder(&self, model: &ModelInfo, request: &Request) -> Box<dyn Decoder>;
+
+    /// What an answer with an error status means. A format whose vendor says more than the others overrides it.
+    fn refused(&self, status: u16, body: &str, _now_ms: i64) -> Failure {
+        classify(Some(status), body)
+    }
 }
 
 /// Reads one answer, frame by frame. It sees a frame once and in order; a server may still send nonsense, so what does
@@ -77,4 +91,10 @@ pub(crate) fn of(api: Api) -> Option<Arc<dyn Wire>> {
         Api::Ollama => Arc::new(ollama::Ollama),
         Api::Scripted | Api::Offline => return None,
     })
+}
+
+/// The format this model is asked in, with what its provider adds to it.
+pub(crate) fn for_model(model: &ModelInfo) -> Option<Arc<dyn Wire>> {
+    let wire = of(model.api)?;
+    Some(if model.provider == copilot::PROVIDER { Arc::new(copilot::Copilot(wire)) } else { wire })
 }

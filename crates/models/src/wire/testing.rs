@@ -107,7 +107,7 @@ fn read_pieces<'a>(
     model: &ModelInfo,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Vec<ModelEvent> {
-    let mut reading = Reading::new(wire, model);
+    let mut reading = Reading::new(wire, model, &Request::default());
     for piece in pieces {
         reading.feed(piece);
     }

@@ -1,6 +1,6 @@
-//! Two programs made to be killed; `TIDEGATE_FAULT=storage.finish.before_commit=kill` and the like say where. `verb`
+//! Programs for tests. Two are made to be killed; `TIDEGATE_FAULT=storage.finish.before_commit=kill` and the like say where. `verb`
 //! plays one script on a store and prints what was acknowledged, a JSON line after each verb returned. `host` is the
-//! whole delivery machine among faulty networks.
+//! whole delivery machine among faulty networks. `model-server` plays the model vendors.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use tidegate_storage::StoreError;
 use tidegate_testkit::crash::print_ack;
 use tidegate_testkit::host::Plan;
+use tidegate_testkit::model_server::Program;
 use tidegate_testkit::script::{Ack, Script, Verb};
 use tidegate_testkit::stores::Location;
 
@@ -69,14 +70,27 @@ async fn host(plan: &Plan) -> ExitCode {
     }
 }
 
+async fn model_server(server: &Program) -> ExitCode {
+    match server.run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(plan) = Plan::from_args(&arguments) {
         return host(&plan).await;
     }
+    if let Some(server) = Program::from_args(&arguments) {
+        return model_server(&server).await;
+    }
     let Some(arguments) = read(&arguments) else {
-        eprintln!("{USAGE}\n\n       {}", Plan::USAGE);
+        eprintln!("{USAGE}\n\n       {}\n\n       {}", Plan::USAGE, Program::USAGE);
         return ExitCode::from(2);
     };
     match play(&arguments).await {

@@ -168,7 +168,10 @@ impl Messages {
                 emit.sign(index, text(&block.data));
             }
             "tool_use" => {
-                emit.open(index, BlockKind::ToolCall { id: text(&block.id), name: text(&block.name) });
+                let id = block.id.as_deref().filter(|id| !id.is_empty());
+                // Those who copy the format may forget the id; a result needs one.
+                let id = id.map_or_else(|| format!("call_{index}"), str::to_owned);
+                emit.open(index, BlockKind::ToolCall { id, name: text(&block.name) });
                 let input = block.input.as_ref().filter(|input| !input.is_empty());
                 self.given = input.and_then(|input| Some((index, serde_json::to_string(input).ok()?)));
             }

@@ -36,7 +36,7 @@ impl Wire for AnthropicMessages {
         Framing::Sse
     }
 
-    fn decoder(&self, _model: &ModelInfo) -> Box<dyn Decoder> {
+    fn decoder(&self, _model: &ModelInfo, _request: &Request) -> Box<dyn Decoder> {
         Box::new(decode::Messages::default())
     }
 }

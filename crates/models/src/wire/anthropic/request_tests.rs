@@ -195,7 +195,7 @@ fn the_choice_of_a_tool_is_said_and_a_forced_one_stops_the_thinking() {
         let tools = vec![weather()];
         let body = sent(
             &claude("claude-opus-4-5"),
-            &Request { options, tools, ..request(vec![Message::user("hi", 1)]) },
+            &Request { tools, options, ..request(vec![Message::user("hi", 1)]) },
         );
         (body.get("tool_choice").cloned(), body.get("thinking").is_some())
     };
@@ -277,7 +277,8 @@ fn a_key_a_login_and_an_open_server_have_their_own_headers() {
         ]
     );
     let mut model = claude("claude-opus-4-6");
-    model.headers = vec![("X-Team".to_owned(), "tide".to_owned()), ("Accept".to_owned(), "*/*".to_owned())];
+    model.headers =
+        vec![("X-Team".to_owned(), "tide".to_owned().into()), ("Accept".to_owned(), "*/*".to_owned().into())];
     let login = Access::Login { token: Secret::new("token"), account_id: None };
     assert_eq!(
         headers(&prepare(&AnthropicMessages, &model, &login, &request)),

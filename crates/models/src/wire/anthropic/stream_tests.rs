@@ -156,10 +156,17 @@ fn a_call_cut_off_by_the_limit_is_never_run_although_its_block_is_closed() {
 fn a_call_without_arguments_is_whole_when_the_model_went_on_or_ended() {
     let none = call("toolu_1", "weather", json!({}));
     let ends = events(&[began(), begin(0, WEATHER), stop(0), ended("tool_use")].concat());
-    assert_eq!(blocks(&ends), [none.clone()]);
+    assert_eq!(blocks(&ends), std::slice::from_ref(&none));
     let goes_on =
         events(&[began(), begin(0, WEATHER), stop(0), says(1, "and"), stop(1), ended("max_tokens")].concat());
     assert_eq!(blocks(&goes_on), [none, Block::text("and")]);
+}
+
+#[test]
+fn a_call_without_an_id_gets_one() {
+    let block = r#"{"type":"tool_use","id":"","name":"weather","input":{}}"#;
+    let events = events(&[began(), begin(2, block), stop(2), ended("tool_use")].concat());
+    assert_eq!(blocks(&events), [call("call_2", "weather", json!({}))]);
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! The calls of one answer, put together from pieces that servers number and name in different ways.
+
+use serde_json::Value;
+
+use super::super::{Emit, Key, is_whole_object};
+use super::decode::CallDelta;
+use crate::stream::BlockKind;
+
+#[derive(Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// Thoughts that belong to calls and come back with them, by the call's id.
+    details: Vec<(String, Value)>,
+}
+
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// What came before both the id and the name were known; then the block has it.
+    early: String,
+    key: Option<Key>,
+}
+
+impl Calls {
+    pub(super) fn take(&mut self, delta: &CallDelta<'_>, next: &mut Key, emit: &mut Emit) {
+        let id = delta.id.as_deref().unwrap_or_default();
+        let function = delta.function.as_ref();
+        let name = function.and_then(|function| function.name.as_deref()).unwrap_or_default();
+        let arguments = function.and_then(|function| function.arguments.as_deref()).unwrap_or_default();
+        let at = match self.find(delta.index, id, name, arguments, emit) {
+            Some(at) => at,
+            None => self.begin(delta.index, next, emit),
+        };
+        let call = &mut self.calls[at];
+        for (known, told) in [(&mut call.id, id), (&mut call.name, name)] {
+            // Some servers repeat them with every piece.
+            if known.is_empty() {
+                told.clone_into(known);
+            }
+        }
+        if call.key.is_none() && !call.id.is_empty() && !call.name.is_empty() {
+            call.open(next, emit);
+        }
+        match call.key {
+            Some(key) => emit.push(key, arguments),
+            None => call.early.push_str(arguments),
+        }
+    }
+
+    /// The call that a piece continues; none when it begins another.
+    fn find(&self, index: Option<u64>, id: &str, name: &str, arguments: &str, emit: &Emit) -> Option<usize> {
+        let Some(index) = index else {
+            if id.is_empty() && name.is_empty() {
+                return self.calls.len().checked_sub(1);
+            }
+            return self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
+        };
+        let at = self.calls.iter().rposition(|call| call.index == Some(index))?;
+        let call = &self.calls[at];
+        // With a name it is another call if its id is another, or if it has none and the one before is complete: some
+        // servers number all calls 0. Without a name it is the same one, whatever its id: some make up one a piece.
+        let another = if id.is_empty() {
+            !arguments.is_empty() && is_whole_object(call.arguments(emit))
+        } else {
+            !call.id.is_empty() && call.id != id
+        };
+        (name.is_empty() || !another).then_some(at)
+    }
+
+    fn begin(&mut self, index: Option<u64>, next: &mut Key, emit: &mut Emit) -> usize {
+        // Whoever did not tell the id of the call before will not tell it now.
+        self.open_nameless(next, emit);
+        self.calls.push(Call { index, ..Call::default() });
+        self.calls.len() - 1
+    }
+
+    /// Gives calls an id that were sent without one. A call without a name is no call.
+    fn open_nameless(&mut self, next: &mut Key, emit: &mut Emit) {
+        for at in 0..self.calls.len() {
+            if self.calls[at].key.is_none() && !self.calls[at].name.is_empty() {
+                let mut number = at;
+                while self.calls.iter().any(|call| call.id == format!("call_{number}")) {
+                    number += 1;
+                }
+                self.calls[at].id = format!("call_{number}");
+                self.calls[at].open(next, emit);
+            }
+        }
+    }
+
+    pub(super) fn keep_details(&mut self, details: Vec<Value>) {
+        let encrypted = details.into_iter().filter(|detail| detail["type"] == "reasoning.encrypted");
+        self.details.extend(encrypted.filter_map(|detail| {
+            let id = detail["id"].as_str().filter(|id| !id.is_empty())?.to_owned();
+            detail["data"].is_string().then_some((id, detail))
+        }));
+    }
+
+    /// The answer ended: nothing more will be known of its calls.
+    pub(super) fn complete(&mut self, next: &mut Key, emit: &mut Emit) {
+        self.open_nameless(next, emit);
+        for (id, detail) in self.details.drain(..) {
+            let call = self.calls.iter().find(|call| call.id == id);
+            if let Some(key) = call.and_then(|call| call.key) {
+                emit.sign(key, detail.to_string());
+            }
+        }
+    }
+}
+
+impl Call {
+    fn open(&mut self, next: &mut Key, emit: &mut Emit) {
+        let key = *next;
+        *next += 1;
+        emit.open(key, BlockKind::ToolCall { id: self.id.clone(), name: self.name.clone() });
+        emit.push(key, &std::mem::take(&mut self.early));
+        self.key = Some(key);
+    }
+
+    fn arguments<'a>(&'a self, emit: &'a Emit) -> &'a str {
+        self.key.and_then(|key| emit.text(key)).unwrap_or(&self.early)
+    }
+}
