@@ -2,6 +2,7 @@
 
 mod app;
 mod arguments;
+mod bars;
 mod commands;
 mod failure;
 mod log;
@@ -9,6 +10,7 @@ mod output;
 mod reach;
 mod registry;
 mod signals;
+mod standings;
 mod store;
 mod texts;
 

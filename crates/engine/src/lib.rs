@@ -17,6 +17,7 @@ mod home;
 mod identity;
 mod ingest;
 mod live;
+mod metering;
 mod mirror;
 mod probe;
 mod render;

@@ -10,6 +10,7 @@ use tidegate_models::{
 };
 use tidegate_protocol::api::{CallFailure, ModelTested};
 use tidegate_protocol::{Message, RunSpec, Scope, ThinkingLevel, Usage};
+use tidegate_storage::Meter;
 
 use crate::error::EngineError;
 use crate::start::{Core, Engine};
@@ -63,8 +64,13 @@ impl Core {
     }
 
     /// The one place where what a test used is written down.
-    async fn meter_probe(&self, _scope: &Scope, _calls: Vec<CallRecord>) -> Result<(), EngineError> {
-        Ok(())
+    async fn meter_probe(&self, scope: &Scope, calls: Vec<CallRecord>) -> Result<(), EngineError> {
+        let calls = self.new_calls(&scope.agent, None, "test", calls)?;
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let meter = Meter { run: None, calls, now: self.clock.now_ms() };
+        Ok(self.store.meter(&scope.tenant, meter).await.inspect_err(|error| self.watch(error))?)
     }
 }
 

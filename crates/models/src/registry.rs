@@ -13,11 +13,11 @@ use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
 
 use crate::catalogue::{Api, Catalogue};
 use crate::chain::{Chain, Link, Shared, Via};
-use crate::cooldown::Cooldowns;
+use crate::cooldown::{Cooldowns, Standing};
 use crate::keyring::{Environment, Keyring};
 use crate::ledger::Ledger;
 use crate::offline::Offline;
-use crate::rotation::Candidate;
+use crate::rotation::{self, Candidate, Wishes};
 use crate::scripted::Scripted;
 use crate::standings::{StandingStore, Standings};
 use crate::stream::Model;
@@ -52,6 +52,14 @@ pub struct Registry {
 struct Order {
     everywhere: BTreeMap<String, Vec<String>>,
     of_agent: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+impl Order {
+    /// The agent's own, else that of all.
+    fn of(&self, agent: &AgentId, provider: &str) -> Option<&Vec<String>> {
+        let own = self.of_agent.get(agent.as_str()).and_then(|order| order.get(provider));
+        own.or_else(|| self.everywhere.get(provider))
+    }
 }
 
 impl Registry {
@@ -100,6 +108,24 @@ impl Registry {
         }
     }
 
+    /// The credentials for a model in the order in which they would be tried now, and how each stands.
+    pub async fn in_order(
+        &self,
+        agent: &AgentId,
+        model: &ModelRef,
+    ) -> Result<Vec<(Candidate, Standing)>, SecretsError> {
+        let candidates = self.candidates(&model.provider)?;
+        self.shared.standings.load().await;
+        let preferred = self.shared.credentials.preferred(&model.provider).await;
+        let order = self.order.of(agent, &model.provider).map(Vec::as_slice);
+        let wishes = Wishes { only: None, order, preferred: preferred.as_deref() };
+        let standing = |candidate: &Candidate| {
+            self.shared.standings.of(&model.provider, &candidate.profile_id, &model.model)
+        };
+        let ordered = rotation::order(&candidates, wishes, standing, self.shared.clock.now_ms());
+        Ok(ordered.into_iter().map(|candidate| (candidate.clone(), standing(candidate))).collect())
+    }
+
     fn check(&self, model: &ModelRef, profile: Option<&str>) -> Result<(), CannotSpeak> {
         let unusable =
             |reason: &str| CannotSpeak::Unusable { model: model.clone(), reason: reason.to_owned() };
@@ -133,8 +159,7 @@ impl Registry {
             (Api::Scripted, file) => Via::BuiltIn(self.scripted(model, file.as_deref()?, ledger)),
             _ => Via::Wire(wire::of(info.api)?),
         };
-        let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(&info.provider));
-        let order = own.or_else(|| self.order.everywhere.get(&info.provider)).cloned();
+        let order = self.order.of(agent, &info.provider).cloned();
         Some(Link { via, model: Arc::new(info), order })
     }
 
