@@ -24,12 +24,10 @@ pub enum Outcome {
     Answered {
         message: Message,
         origin: Origin,
-        usage: Usage,
     },
     /// Whatever was said before the failure is provisional and not kept.
     Failed {
         error: ErrorBody,
-        usage: Usage,
     },
 }
 
@@ -73,7 +71,7 @@ pub async fn run(
             ModelEvent::Usage(usage) => answer.usage = usage,
             ModelEvent::Done(reason) => return Ok(answer.complete(reason, clock.now_ms())),
             ModelEvent::Failed(failure) => {
-                return Ok(Outcome::Failed { error: failure.body(), usage: answer.usage });
+                return Ok(Outcome::Failed { error: failure.body() });
             }
         }
     }
@@ -98,11 +96,11 @@ impl Answer {
             error_message: None,
             timestamp,
         };
-        Outcome::Answered { message, origin, usage: self.usage }
+        Outcome::Answered { message, origin }
     }
 
     fn cut_off(self) -> Outcome {
         let error = ErrorBody::new(ErrorCode::ModelUnavailable, "the model's answer broke off");
-        Outcome::Failed { error, usage: self.usage }
+        Outcome::Failed { error }
     }
 }

@@ -10,7 +10,6 @@ mod output;
 mod reach;
 mod registry;
 mod signals;
-mod standings;
 mod store;
 mod texts;
 

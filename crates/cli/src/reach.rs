@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, Wish};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, StoredStandings, Wish};
 use tidegate_gateway::Server;
-use tidegate_models::Forgetful;
 use tidegate_policy::Principal;
 use tidegate_protocol::api::{Deleted, ModelTested, SendDecision, TestModel};
 use tidegate_protocol::{ErrorCode, OutboxId, RunId, SessionKey};
@@ -129,8 +128,10 @@ impl Held {
         config_file(home).activate(loaded, now_ms())?;
         let store = open(home, &loaded.config, Access::Write).await?;
         let settings = Settings::new(loaded);
-        let models = Arc::new(registry(app, home, loaded, Arc::new(Forgetful)));
-        let options = Options { models, ..Options::passing(settings.scope(None)?.tenant, settings) };
+        let tenant = settings.scope(None)?.tenant;
+        let standings = Arc::new(StoredStandings::new(Arc::clone(&store), tenant.clone()));
+        let models = Arc::new(registry(app, home, loaded, standings));
+        let options = Options { models, ..Options::passing(tenant, settings) };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.
         let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();

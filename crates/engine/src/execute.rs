@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Turn};
-use tidegate_models::Ledger;
-use tidegate_policy::Principal;
+use tidegate_models::{CallRecord, Ledger};
+use tidegate_policy::{BudgetRefusal, Principal};
 use tidegate_protocol::{
     EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
     RunState, SessionKey, TenantId, Usage,
@@ -21,6 +21,7 @@ use tidegate_storage::{
 use crate::error::EngineError;
 use crate::events::{EngineEvent, RunChange};
 use crate::live::{Answer, Cancel, Live, RunEnd};
+use crate::metering::{Account, total};
 use crate::schedule::Permit;
 use crate::start::Core;
 
@@ -57,9 +58,8 @@ enum End {
     Answered {
         message: Message,
         origin: Origin,
-        usage: Usage,
     },
-    Failed(ErrorBody, Usage),
+    Failed(ErrorBody),
     Aborted(ErrorBody),
     /// Somebody else wrote its end.
     Ended,
@@ -68,7 +68,14 @@ enum End {
 
 impl End {
     fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self::Failed(ErrorBody::new(code, message), Usage::default())
+        Self::Failed(ErrorBody::new(code, message))
+    }
+
+    /// Its budgets have no room for it.
+    fn refused(refusal: &BudgetRefusal) -> Self {
+        let mut error = ErrorBody::new(ErrorCode::BudgetExceeded, refusal.to_string());
+        error.details = serde_json::to_value(refusal).ok();
+        Self::Failed(error)
     }
 }
 
@@ -90,38 +97,50 @@ impl Core {
     /// waiting for ever.
     async fn execute(self: &Arc<Self>, work: Work, lease: Lease, live: &Live) {
         let turn = Turn { lease, spec: work.spec.clone(), input: work.input.clone() };
-        if AssertUnwindSafe(self.run_to_end(&work, &turn, live)).catch_unwind().await.is_ok() {
+        // Beside the run, not inside it: what its calls used is known however it ends.
+        let ledger = Arc::new(Ledger::default());
+        if AssertUnwindSafe(self.run_to_end(&work, &turn, live, &ledger)).catch_unwind().await.is_ok() {
             return;
         }
         let fault = || End::failed(ErrorCode::Internal, "a fault in the program ended the run");
-        let told = AssertUnwindSafe(self.conclude(&work, &turn, fault())).catch_unwind().await;
+        let told = AssertUnwindSafe(self.conclude(&work, &turn, fault(), &ledger)).catch_unwind().await;
         if told.is_err() {
             // Not even that can be told to its sender: it is kept where the owner finds it.
             let untold = Work { reply: ReplyTarget::Session, ..work };
-            self.conclude(&untold, &turn, fault()).await;
+            self.conclude(&untold, &turn, fault(), &ledger).await;
         }
     }
 
-    async fn run_to_end(self: &Arc<Self>, work: &Work, turn: &Turn, live: &Live) {
+    async fn run_to_end(self: &Arc<Self>, work: &Work, turn: &Turn, live: &Live, ledger: &Arc<Ledger>) {
         fault::pause("engine.run.claimed").await;
         let attempt = turn.lease.attempt;
         let end = if attempt > POISON_CRASHES {
             let crashes = attempt - 1;
             End::failed(ErrorCode::Poison, format!("crashed {crashes} times; not tried again"))
+        } else if let Some(refusal) = &turn.lease.refusal {
+            End::refused(refusal)
         } else {
-            self.supervise(turn, live).await
+            self.warn_of_budget(turn, live);
+            self.supervise(turn, live, ledger).await
         };
         fault::pause("engine.run.answered").await;
-        self.conclude(work, turn, end).await;
+        self.conclude(work, turn, end, ledger).await;
     }
 
     /// Makes the end durable, then tells it.
-    async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End) {
+    async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End, ledger: &Ledger) {
         let attempt = turn.lease.attempt;
+        let calls = ledger.take();
         let outcome = match end {
-            End::Released => return self.give_back(work, &turn.lease).await,
-            End::Ended => return self.look_up_end(work, attempt).await,
-            end => self.commit(work, turn, end).await,
+            End::Released => {
+                self.meter_apart(work, calls).await;
+                return self.give_back(work, &turn.lease).await;
+            }
+            End::Ended => {
+                self.meter_apart(work, calls).await;
+                return self.look_up_end(work, attempt).await;
+            }
+            end => self.commit(work, turn, end, calls.clone()).await,
         };
         match outcome {
             Ok((end, more)) => {
@@ -131,8 +150,26 @@ impl Core {
                     self.scheduler.push(work.key.clone());
                 }
             }
-            Err(EngineError::Store(StoreError::StaleFence)) => self.look_up_end(work, attempt).await,
+            Err(EngineError::Store(StoreError::StaleFence)) => {
+                self.meter_apart(work, calls).await;
+                self.look_up_end(work, attempt).await;
+            }
             Err(error) => self.without_an_end(work, turn, error).await,
+        }
+    }
+
+    /// Somebody else writes the run's end: what it used is written beside it.
+    async fn meter_apart(&self, work: &Work, calls: Vec<CallRecord>) {
+        if let Err(error) = self.meter(Some(work.run), &Account::of(work), calls).await {
+            tracing::warn!(%error, run = %work.run, "what the run used could not be written down");
+        }
+    }
+
+    /// A limit that only warns does so in the log and to whoever watches.
+    fn warn_of_budget(&self, turn: &Turn, live: &Live) {
+        for excess in &turn.lease.over_budget {
+            tracing::warn!(run = %turn.lease.run, %excess, "over budget");
+            live.publish(turn.lease.run, RunEventBody::OverBudget { message: excess.to_string() });
         }
     }
 
@@ -170,19 +207,18 @@ impl Core {
         }
     }
 
-    async fn supervise(&self, turn: &Turn, live: &Live) -> End {
+    async fn supervise(&self, turn: &Turn, live: &Live, ledger: &Arc<Ledger>) -> End {
         let run_id = turn.lease.run;
-        let ledger = Arc::new(Ledger::default());
         let agent = &turn.lease.key.scope.agent;
         // What was promised, narrowed by what is allowed today.
         let models = match self.settings.permitted(agent, turn.spec.models.clone()) {
             Ok(models) => models,
-            Err(error) => return End::Failed(error.body(), Usage::default()),
+            Err(error) => return End::Failed(error.body()),
         };
         let spec = RunSpec { models, ..turn.spec.clone() };
-        let model = match self.models.open(agent, &spec, &ledger) {
+        let model = match self.models.open(agent, &spec, ledger) {
             Ok(model) => model,
-            Err(error) => return End::Failed(error.body(), Usage::default()),
+            Err(error) => return End::Failed(error.body()),
         };
         let mut emit = |body: RunEventBody| live.publish(run_id, body);
         let (journal, clock) = (self.store.as_ref(), self.clock.as_ref());
@@ -190,12 +226,12 @@ impl Core {
         let limit = Duration::from_millis(turn.spec.limits.deadline_ms);
         tokio::select! {
             done = AssertUnwindSafe(run).catch_unwind() => match done {
-                Ok(Ok(Outcome::Answered { message, origin, usage })) => End::Answered { message, origin, usage },
-                Ok(Ok(Outcome::Failed { error, usage })) => End::Failed(error, usage),
+                Ok(Ok(Outcome::Answered { message, origin })) => End::Answered { message, origin },
+                Ok(Ok(Outcome::Failed { error })) => End::Failed(error),
                 Ok(Err(StoreError::StaleFence)) => End::Ended,
                 Ok(Err(error)) => {
                     self.watch(&error);
-                    End::Failed(ErrorBody::from(&error), Usage::default())
+                    End::Failed(ErrorBody::from(&error))
                 }
                 Err(_) => End::failed(ErrorCode::Internal, "a fault in the program ended the run"),
             },
@@ -217,22 +253,25 @@ impl Core {
         work: &Work,
         turn: &Turn,
         end: End,
+        calls: Vec<CallRecord>,
     ) -> Result<(RunEnd, bool), EngineError> {
         let lease = &turn.lease;
         let now = self.clock.now_ms();
         let mut entries = Vec::new();
-        let (ending, usage, parts) = match &end {
-            End::Answered { message, origin, usage } => {
+        let calls = self.calls(&Account::of(work), calls)?;
+        let usage = total(&calls);
+        let (ending, parts) = match &end {
+            End::Answered { message, origin } => {
                 for message in [&turn.input, message] {
                     let id: EntryId = new_id(self.clock.as_ref())?;
                     entries.push(NewEntry { id, body: EntryBody::Message(message.clone()) });
                 }
-                (Ending::Completed(origin.clone()), *usage, self.reply_parts(work, &Ok(message.text()))?)
+                (Ending::Completed(origin.clone()), self.reply_parts(work, &Ok(message.text()))?)
             }
-            End::Failed(error, usage) => {
-                (Ending::Failed(error.clone()), *usage, self.reply_parts(work, &Err(error.clone()))?)
+            End::Failed(error) => {
+                (Ending::Failed(error.clone()), self.reply_parts(work, &Err(error.clone()))?)
             }
-            End::Aborted(error) => (Ending::Aborted(error.clone()), Usage::default(), Vec::new()),
+            End::Aborted(error) => (Ending::Aborted(error.clone()), Vec::new()),
             End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
         };
         let lanes = lanes_of(&parts);
@@ -246,7 +285,7 @@ impl Core {
             self.wake_lane(lane, &channel, &account);
         }
         let end = match end {
-            End::Answered { message, origin, usage } => {
+            End::Answered { message, origin } => {
                 let alias = lease.alias.clone().unwrap_or_else(|| lease.session.to_string());
                 // A log that begins now may have had to do without its short name.
                 let session_name = if head_seq == wrote && work.reply == ReplyTarget::Caller {
@@ -257,7 +296,7 @@ impl Core {
                 let (run, created_at, text) = (work.run, work.created_at, message.text());
                 Ok(Answer { run, created_at, session_name, text, origin, usage })
             }
-            End::Failed(error, _) | End::Aborted(error) => Err(error),
+            End::Failed(error) | End::Aborted(error) => Err(error),
             End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
         };
         Ok((end, more))

@@ -67,7 +67,11 @@ impl Sink {
         let now = core.clock.now_ms();
         let mut batch = Vec::with_capacity(messages.len());
         for message in messages {
-            batch.push(core.take_in(message, now).map_err(|error| SinkError::Retry(error.to_string()))?);
+            let retry = |error: EngineError| SinkError::Retry(error.to_string());
+            let (mut accept, work) = core.take_in(message, now).map_err(retry)?;
+            let reservation = core.reservation(&work.key, &work.spec, &work.input.text()).await;
+            accept.reservation = reservation.map_err(|error| self.refuse(&error))?;
+            batch.push((accept, work));
         }
         let permits: Vec<_> = batch.iter().map(|_| core.scheduler.permit_now()).collect();
         for ((accept, _), permit) in batch.iter_mut().zip(&permits) {

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use tidegate_models::{
-    CacheRetention, CallOutcome, CallRecord, Failure, FailureKind, Ledger, ModelEvent, ModelStream, Options,
-    Request,
+    CacheRetention, CallOutcome, Failure, FailureKind, Ledger, ModelEvent, ModelStream, Options, Request,
 };
 use tidegate_protocol::api::{CallFailure, ModelTested};
 use tidegate_protocol::{Message, RunSpec, Scope, ThinkingLevel, Usage};
-use tidegate_storage::Meter;
 
 use crate::error::EngineError;
+use crate::metering::Account;
 use crate::start::{Core, Engine};
 
 const QUESTION: &str = "Answer with the single word: ok";
@@ -53,7 +52,8 @@ impl Core {
             sum
         });
         let estimated = calls.iter().any(|call| call.estimated && call.outcome == CallOutcome::Answered);
-        self.meter_probe(scope, calls).await?;
+        let account = Account { agent: &scope.agent, session: None, purpose: "test" };
+        self.meter(None, &account, calls).await?;
         let Some(Heard { passed_over, outcome }) = heard else { return Err(EngineError::Closing) };
         let (text, failure) = match outcome {
             Ok(text) => (Some(text), None),
@@ -61,16 +61,6 @@ impl Core {
         };
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Ok(ModelTested { model, profile_id, elapsed_ms, usage, estimated, text, failure, passed_over })
-    }
-
-    /// The one place where what a test used is written down.
-    async fn meter_probe(&self, scope: &Scope, calls: Vec<CallRecord>) -> Result<(), EngineError> {
-        let calls = self.new_calls(&scope.agent, None, "test", calls)?;
-        if calls.is_empty() {
-            return Ok(());
-        }
-        let meter = Meter { run: None, calls, now: self.clock.now_ms() };
-        Ok(self.store.meter(&scope.tenant, meter).await.inspect_err(|error| self.watch(error))?)
     }
 }
 

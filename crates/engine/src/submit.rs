@@ -74,6 +74,7 @@ impl Engine {
         let now = core.clock.now_ms();
         let input = Message::user(request.text.clone(), now);
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
+        let reservation = core.reservation(&request.key, &request.spec, &request.text).await?;
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);
@@ -93,7 +94,7 @@ impl Engine {
             idempotency: request.idempotency.map(|key| {
                 Idempotency::new(&key, &fingerprint(&request.key, &request.text), core.remembered_until(now))
             }),
-            reservation: None,
+            reservation,
             ephemeral: request.ephemeral,
             owner: core.owner,
             claim: permit.is_some(),

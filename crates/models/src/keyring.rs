@@ -1,11 +1,12 @@
 //! Credentials wherever they are kept: stored logins and keys, the environment, the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use tidegate_config::schema::{AuthMode, AuthProfile};
+use tidegate_net::Client;
 use tidegate_runtime::Clock;
 use tidegate_secrets::{Credential, CredentialStore, ProfileId, Secret, SecretsError, StoreOptions};
 
@@ -13,6 +14,7 @@ use crate::aws;
 use crate::catalogue::{Api, Catalogue, ProviderInfo};
 use crate::credentials::{Credentials, Granted};
 use crate::failure::{Failure, FailureKind};
+use crate::login::{LoginSettings, RefreshError, Refresher, copilot};
 use crate::rotation::{Candidate, CredentialKind};
 use crate::wire::Access;
 
@@ -35,6 +37,18 @@ pub(crate) struct Keyring {
     /// What the configuration says of stored ones.
     pub(crate) listed: BTreeMap<String, AuthProfile>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) client: Client,
+    pub(crate) logins: LoginSettings,
+    pub(crate) refresher: OnceLock<Refresher>,
+    pub(crate) lent: Mutex<HashMap<String, Lent>>,
+}
+
+/// What was given out last under a name, so that a refusal can be laid to it.
+#[derive(Clone)]
+pub(crate) struct Lent {
+    token: Secret,
+    /// A login that is not stored, made from a token of the environment.
+    made: Option<Credential>,
 }
 
 impl Keyring {
@@ -109,18 +123,74 @@ impl Keyring {
             .ok_or_else(|| Failure::new(FailureKind::NoSuchModel, format!("there is no provider {id:?}")))
     }
 
-    async fn stored_access(&self, id: &str) -> Result<Access, Failure> {
-        let id: ProfileId = id.parse().map_err(|error| unreadable(&error))?;
-        let profile = self.store().and_then(|store| store.get(&id)).map_err(|error| unreadable(&error))?;
-        let Some(profile) = profile else {
-            return Err(Failure::new(FailureKind::Auth, format!("the credential {id} is gone")));
-        };
-        Ok(match profile.credential {
-            Credential::ApiKey { key, .. } => Access::Key(key),
-            Credential::Token { token, .. } => Access::Login { token, account_id: None },
-            Credential::Oauth { access, account_id, .. } => Access::Login { token: access, account_id },
-        })
+    fn refresher(&self) -> Result<&Refresher, SecretsError> {
+        if let Some(refresher) = self.refresher.get() {
+            return Ok(refresher);
+        }
+        let store = Arc::clone(self.store()?);
+        let (client, logins, clock) = (self.client.clone(), self.logins.clone(), Arc::clone(&self.clock));
+        Ok(self.refresher.get_or_init(|| Refresher::new(store, client, logins, clock)))
     }
+
+    fn lent(&self, profile_id: &str) -> Option<Lent> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).get(profile_id).cloned()
+    }
+
+    fn lend(&self, profile_id: &str, granted: &Granted, made: Option<Credential>) {
+        if let Some(token) = granted.access.token() {
+            let lent = Lent { token: token.clone(), made };
+            self.lent.lock().unwrap_or_else(PoisonError::into_inner).insert(profile_id.to_owned(), lent);
+        }
+    }
+
+    /// A stored one, refreshed first when it has run out or was refused.
+    async fn stored_access(&self, profile_id: &str, renew: bool) -> Result<Granted, Failure> {
+        let id: ProfileId = profile_id.parse().map_err(|error| unreadable(&error))?;
+        let refused = self.lent(profile_id).filter(|_| renew).map(|lent| lent.token);
+        let refresher = self.refresher().map_err(|error| unreadable(&error))?;
+        let profile = refresher.fresh(&id, refused.as_ref()).await.map_err(|error| not_fresh(&error))?;
+        let granted = of_credential(profile.credential);
+        self.lend(profile_id, &granted, None);
+        Ok(granted)
+    }
+
+    /// A GitHub token of the environment is exchanged for one of the model service, which is kept while it lasts.
+    async fn exchanged(&self, profile_id: &str, github: &Secret, renew: bool) -> Result<Granted, Failure> {
+        let now = self.clock.now_ms();
+        let kept = self.lent(profile_id).and_then(|lent| lent.made);
+        let kept = kept.filter(|made| !renew && made.expires_at().is_some_and(|at| at > now));
+        let made = match kept {
+            Some(made) => made,
+            None => copilot::of_github(&self.client, &self.logins.copilot, github)
+                .await
+                .map_err(|error| Failure::new(FailureKind::Auth, error.to_string()))?,
+        };
+        let granted = of_credential(made.clone());
+        self.lend(profile_id, &granted, Some(made));
+        Ok(granted)
+    }
+}
+
+fn of_credential(credential: Credential) -> Granted {
+    match credential {
+        Credential::ApiKey { key, .. } => Granted { access: Access::Key(key), base_url: None },
+        Credential::Token { token, .. } => {
+            Granted { access: Access::Login { token, account_id: None }, base_url: None }
+        }
+        Credential::Oauth { access, account_id, extra, .. } => Granted {
+            access: Access::Login { token: access, account_id },
+            base_url: extra.get(copilot::API_BASE).cloned(),
+        },
+    }
+}
+
+fn not_fresh(error: &RefreshError) -> Failure {
+    let kind = match error {
+        // The provider of logins cannot be reached: that says nothing about the login.
+        RefreshError::NotNow { .. } | RefreshError::Busy { .. } => FailureKind::Broken,
+        _ => FailureKind::Auth,
+    };
+    Failure::new(kind, error.to_string())
 }
 
 fn fits(mode: Option<AuthMode>, kind: CredentialKind) -> bool {
@@ -146,13 +216,16 @@ impl Credentials for Keyring {
         self.store.get()?.active(provider).ok().flatten().map(|id| id.to_string())
     }
 
-    async fn grant(&self, provider: &str, profile_id: &str, _renew: bool) -> Result<Granted, Failure> {
+    async fn grant(&self, provider: &str, profile_id: &str, renew: bool) -> Result<Granted, Failure> {
         let provider = self.provider(provider)?;
         let name = profile_id.strip_prefix(provider.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let gone = || Failure::new(FailureKind::Auth, format!("the credential {profile_id} is gone"));
         let access = match name {
             Some(FROM_ENVIRONMENT) => {
                 let (variable, key) = self.variable(provider).ok_or_else(gone)?;
+                if provider.id == copilot::PROVIDER {
+                    return self.exchanged(profile_id, &key, renew).await;
+                }
                 // A token of a person's login among keys: it is sent as one.
                 let is_login = variable.contains("OAUTH") || provider.login_only;
                 if is_login { Access::Login { token: key, account_id: None } } else { Access::Key(key) }
@@ -163,7 +236,7 @@ impl Credentials for Keyring {
             }
             Some(FROM_CONFIG) => Access::Key(provider.api_key.clone().ok_or_else(gone)?),
             Some(NONE) => Access::Open,
-            _ => self.stored_access(profile_id).await?,
+            _ => return self.stored_access(profile_id, renew).await,
         };
         Ok(Granted { access, base_url: None })
     }

@@ -54,7 +54,6 @@ pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
 pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
-use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 
 /// The provider that needs no network.
 pub const OFFLINE: &str = "offline";

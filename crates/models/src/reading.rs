@@ -63,10 +63,6 @@ impl Reading {
         }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.over
-    }
-
     pub(crate) fn next_event(&mut self) -> Option<ModelEvent> {
         self.emit.next_event()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tidegate_config::schema::Config;
@@ -14,8 +14,11 @@ use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
 use crate::catalogue::{Api, Catalogue};
 use crate::chain::{Chain, Link, Shared, Via};
 use crate::cooldown::{Cooldowns, Standing};
+use crate::embed::{EmbedRequest, Embedded, Purpose};
+use crate::failure::{Failure, FailureKind};
 use crate::keyring::{Environment, Keyring};
 use crate::ledger::Ledger;
+use crate::login::LoginSettings;
 use crate::offline::Offline;
 use crate::rotation::{self, Candidate, Wishes};
 use crate::scripted::Scripted;
@@ -54,18 +57,11 @@ struct Order {
     of_agent: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
-impl Order {
-    /// The agent's own, else that of all.
-    fn of(&self, agent: &AgentId, provider: &str) -> Option<&Vec<String>> {
-        let own = self.of_agent.get(agent.as_str()).and_then(|order| order.get(provider));
-        own.or_else(|| self.everywhere.get(provider))
-    }
-}
-
 impl Registry {
     pub fn new(config: &Config, options: RegistryOptions) -> Self {
         let RegistryOptions { home, credentials, store, environment, standings, clock } = options;
         let catalogue = Arc::new(Catalogue::new(config, &home));
+        let client = Client::new();
         let keyring = Arc::new(Keyring {
             catalogue: Arc::clone(&catalogue),
             folder: credentials,
@@ -74,9 +70,13 @@ impl Registry {
             environment: Environment::clone(&environment),
             listed: config.auth.profiles.clone(),
             clock: Arc::clone(&clock),
+            client: client.clone(),
+            logins: LoginSettings::new(&config.auth),
+            refresher: OnceLock::new(),
+            lent: Mutex::default(),
         });
         let shared = Arc::new(Shared {
-            client: Client::new(),
+            client,
             credentials: Arc::clone(&keyring) as _,
             standings: Standings::new(standings, cooldowns(config)),
             clock,
@@ -117,8 +117,8 @@ impl Registry {
         let candidates = self.candidates(&model.provider)?;
         self.shared.standings.load().await;
         let preferred = self.shared.credentials.preferred(&model.provider).await;
-        let order = self.order.of(agent, &model.provider).map(Vec::as_slice);
-        let wishes = Wishes { only: None, order, preferred: preferred.as_deref() };
+        let order = self.order_of(agent, &model.provider);
+        let wishes = Wishes { only: None, order: order.as_deref(), preferred: preferred.as_deref() };
         let standing = |candidate: &Candidate| {
             self.shared.standings.of(&model.provider, &candidate.profile_id, &model.model)
         };
@@ -157,10 +157,33 @@ impl Registry {
         let via = match (provider.api, &provider.script) {
             (Api::Offline, _) => Via::BuiltIn(Arc::new(Offline::new(ledger))),
             (Api::Scripted, file) => Via::BuiltIn(self.scripted(model, file.as_deref()?, ledger)),
-            _ => Via::Wire(wire::of(info.api)?),
+            _ => Via::Wire(wire::for_model(&info)?),
         };
-        let order = self.order.of(agent, &info.provider).cloned();
+        let order = self.order_of(agent, &info.provider);
         Some(Link { via, model: Arc::new(info), order })
+    }
+
+    /// Turns texts into vectors, with the same credentials, standings and ledger as everything else.
+    pub async fn embed(
+        &self,
+        agent: &AgentId,
+        model: &ModelRef,
+        inputs: &[String],
+        purpose: Purpose,
+        ledger: &Ledger,
+    ) -> Result<Embedded, Failure> {
+        let unknown = || Failure::new(FailureKind::NoSuchModel, format!("{model} is not known"));
+        let provider = self.catalogue.provider(&model.provider).ok_or_else(unknown)?;
+        let info = provider.embedding(&model.model);
+        let order = self.order_of(agent, &provider.id);
+        self.shared
+            .embed(&info, order.as_deref(), EmbedRequest { model: &info, inputs, purpose }, ledger)
+            .await
+    }
+
+    fn order_of(&self, agent: &AgentId, provider: &str) -> Option<Vec<String>> {
+        let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(provider));
+        own.or_else(|| self.order.everywhere.get(provider)).cloned()
     }
 
     fn scripted(&self, model: &ModelRef, file: &Path, ledger: &Arc<Ledger>) -> Arc<dyn Model> {

@@ -37,6 +37,8 @@ pub enum RunEventBody {
         reason: String,
         message: String,
     },
+    /// A budget that only warns is exceeded.
+    OverBudget { message: String },
     /// The run ended well; its commit has returned.
     Completed { text: String },
     /// The run ended otherwise; its commit has returned.

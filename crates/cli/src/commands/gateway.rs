@@ -9,9 +9,8 @@ use tidegate_channels::local::{self, Local};
 use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, Wish};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, StoredStandings, Wish};
 use tidegate_gateway::{ServeError, Server, ServerOptions};
-use tidegate_models::Forgetful;
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
@@ -136,10 +135,11 @@ impl Host {
         let store = open_to_stay(home, &loaded.config, Access::Write).await?;
         let settings = Settings::new(loaded);
         let scope = settings.scope(None)?;
+        let standings = Arc::new(StoredStandings::new(Arc::clone(&store), scope.tenant.clone()));
         let options = Options {
             connectors: connectors(loaded, home, &scope),
             stays: true,
-            models: Arc::new(registry(app, home, loaded, Arc::new(Forgetful))),
+            models: Arc::new(registry(app, home, loaded, standings)),
             ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;

@@ -84,6 +84,12 @@ pub struct AuthClient {
     /// Where tokens are fetched, in place of the provider's own.
     #[schemars(length(min = 1))]
     pub token_url: Option<String>,
+    /// Where a login becomes a token for models, in place of the provider's own; for `github-copilot`.
+    #[schemars(length(min = 1))]
+    pub exchange_url: Option<String>,
+    /// The port of this machine that the browser comes back to, for `openai-codex`.
+    #[schemars(range(min = 1))]
+    pub callback_port: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,10 +9,10 @@ use axum::response::IntoResponse as _;
 use futures_util::stream;
 use tidegate_engine::{Follower, Submitted, Wish};
 use tidegate_protocol::api::{Ask, AskAnswer, AskEvent};
-use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunEventBody};
+use tidegate_protocol::{ErrorBody, ReplyTarget, RunEventBody};
 use tidegate_storage::SessionChoice;
 
-use crate::answer::{Answered, Refusal};
+use crate::answer::Answered;
 use crate::body;
 use crate::gate::Gate;
 use crate::names::answering_key_of;

@@ -158,7 +158,9 @@ impl Feed {
         let text = match &event.body {
             RunEventBody::TextDelta { text } => text.clone(),
             // Counted, so that the reader sees no gap.
-            RunEventBody::Started | RunEventBody::ModelSwitched { .. } => String::new(),
+            RunEventBody::Started | RunEventBody::ModelSwitched { .. } | RunEventBody::OverBudget { .. } => {
+                String::new()
+            }
             // The bus tells the end, with everything that belongs to it.
             RunEventBody::Completed { .. } | RunEventBody::Failed { .. } => return Ok(()),
         };

@@ -7,7 +7,7 @@ use tidegate_config::schema::{self, ModelApi, ModelInput};
 use tidegate_protocol::ModelRef;
 use tidegate_secrets::Secret;
 
-use super::known::{EmbeddingInfo, KnownProvider, known, known_provider};
+use super::known::{EmbeddingInfo, KnownProvider, known};
 use super::reference::{Aliases, normalize_provider};
 use super::{Api, Compat, MaxTokensField, ModelInfo, Price, ThinkingFormat};
 

@@ -73,7 +73,7 @@ pub(super) fn prepare(request: EmbedRequest<'_>, access: &Access) -> Result<Prep
         }
     }
     for (name, value) in &model.headers {
-        headers.set(name, value.as_str());
+        headers.set_secret(name, value);
     }
     let body = serde_json::to_vec(&body);
     let body = body.map_err(|error| Failure::new(FailureKind::Format, error.to_string()))?;

@@ -3,6 +3,7 @@
 //! What is sent and how an answer is read is pure ([`formats`]); [`embed`] cuts the texts into bounded batches, sends them
 //! one after the other and puts the vectors together in the order of the texts.
 
+mod calls;
 mod formats;
 #[cfg(test)]
 mod tests;

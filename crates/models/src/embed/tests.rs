@@ -18,7 +18,7 @@ fn model(api: Api, provider: &str, dimensions: Option<u32>) -> EmbeddingInfo {
         base_url: "https://models.example/v1".to_owned(),
         dimensions,
         price: Some(Price { input: 2.0, ..Price::default() }),
-        headers: vec![("X-Extra".to_owned(), "yes".to_owned())],
+        headers: vec![("X-Extra".to_owned(), "yes".to_owned().into())],
     }
 }
 

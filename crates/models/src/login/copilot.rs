@@ -185,11 +185,22 @@ fn parse_exchange(answer: &Answer) -> Result<Exchange, LoginError> {
     else {
         return Err(answer.refusal());
     };
-    let api_base = answer.body["endpoints"]["api"].as_str().filter(|base| is_plain(base) && !base.is_empty());
+    let named = answer.body["endpoints"]["api"].as_str().filter(|base| is_plain(base) && !base.is_empty());
     Ok(Exchange {
-        token,
         expires_at: ends.saturating_mul(1000).saturating_sub(EARLY_MS),
-        api_base: api_base.map(str::to_owned),
+        api_base: named.map(str::to_owned).or_else(|| base_in(token.expose())),
+        token,
+    })
+}
+
+/// The token is a list of fields, one of which names the server for this account.
+fn base_in(token: &str) -> Option<String> {
+    let proxy = token.split(';').find_map(|field| field.trim().strip_prefix("proxy-ep="))?;
+    let is_host =
+        proxy.contains('.') && proxy.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
+    is_host.then(|| match proxy.strip_prefix("proxy.") {
+        Some(rest) => format!("https://api.{rest}"),
+        None => format!("https://{proxy}"),
     })
 }
 
@@ -211,6 +222,16 @@ fn credential(
         client_id,
         extra,
     }
+}
+
+/// A login from a GitHub token that is there already.
+pub(crate) async fn of_github(
+    client: &Client,
+    settings: &Settings,
+    github: &Secret,
+) -> Result<Credential, LoginError> {
+    let exchanged = exchange(client, &settings.endpoints, github).await?;
+    Ok(credential(exchanged, github.clone(), None, BTreeMap::new()))
 }
 
 /// A new token of the model service, for the same GitHub token.

@@ -37,6 +37,34 @@ pub struct LoginSettings {
     pub copilot: copilot::Settings,
 }
 
+impl LoginSettings {
+    /// The vendors' own addresses, where the configuration names no others.
+    pub fn new(config: &tidegate_config::schema::Auth) -> Self {
+        let mut settings = Self::default();
+        if let Some(client) = config.clients.get(codex::PROVIDER) {
+            let Self { codex, .. } = &mut settings;
+            codex.client_id.clone_from(&client.client_id);
+            set(&mut codex.endpoints.authorize, client.authorize_url.as_ref());
+            set(&mut codex.endpoints.token, client.token_url.as_ref());
+            codex.port = client.callback_port.unwrap_or(codex.port);
+        }
+        if let Some(client) = config.clients.get(copilot::PROVIDER) {
+            let Self { copilot, .. } = &mut settings;
+            copilot.client_id.clone_from(&client.client_id);
+            set(&mut copilot.endpoints.device_code, client.authorize_url.as_ref());
+            set(&mut copilot.endpoints.access_token, client.token_url.as_ref());
+            set(&mut copilot.endpoints.exchange, client.exchange_url.as_ref());
+        }
+        settings
+    }
+}
+
+fn set(address: &mut String, said: Option<&String>) {
+    if let Some(said) = said {
+        address.clone_from(said);
+    }
+}
+
 /// Why there is no login. No text holds a code or a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {

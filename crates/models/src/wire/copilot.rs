@@ -2,24 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tidegate_protocol::{Block, Message, Role};
-use tidegate_secrets::Secret;
 
 use super::{Decoder, Prepared, Target, Wire};
 use crate::catalogue::ModelInfo;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::frames::Framing;
 use crate::request::Request;
 
 /// The provider's name in the catalogue.
 pub(super) const PROVIDER: &str = "github-copilot";
-
-/// Where a token that names no server is used.
-const BASE_URL: &str = "https://api.individual.githubcopilot.com";
-
-/// How long before its end a token is no longer used.
-const MARGIN_MS: i64 = 5 * 60 * 1000;
 
 /// Adds Copilot's headers to whatever the format prepared. A header the model's entry sets stays as it is; that is also how
 /// an operator gives the `Copilot-Integration-Id` GitHub issued to them.
@@ -67,57 +59,10 @@ fn has_image(message: &Message) -> bool {
     message.content().iter().any(|block| matches!(block, Block::Image { .. }))
 }
 
-/// What GitHub gives for a person's token: one for Copilot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Exchanged {
-    pub(crate) token: Secret,
-    /// Without a slash at the end.
-    pub(crate) base_url: String,
-    pub(crate) expires_at_ms: i64,
-}
-
-impl Exchanged {
-    /// Whether a call may still begin with it.
-    pub(crate) fn is_fresh(&self, now_ms: i64) -> bool {
-        now_ms < self.expires_at_ms.saturating_sub(MARGIN_MS)
-    }
-}
-
-/// Reads GitHub's answer. What it says instead of a token is not repeated: it may hold half a secret.
-pub(crate) fn parse_exchange(json: &str) -> Result<Exchanged, Failure> {
-    let failed =
-        |what: &str| Failure::new(FailureKind::Auth, format!("GitHub gave no Copilot token: {what}"));
-    let answer: Value = serde_json::from_str(json).map_err(|_| failed("its answer is no JSON"))?;
-    let token = answer.get("token").and_then(Value::as_str).filter(|token| !token.is_empty());
-    let token = token.ok_or_else(|| failed("is Copilot part of the account?"))?;
-    let expires = answer.get("expires_at").and_then(Value::as_i64);
-    let expires = expires.ok_or_else(|| failed("its answer does not say until when it is valid"))?;
-    Ok(Exchanged {
-        token: Secret::new(token),
-        base_url: base_url(token),
-        expires_at_ms: expires.saturating_mul(1000),
-    })
-}
-
-/// The token is a list of fields, one of which names the server for this account.
-fn base_url(token: &str) -> String {
-    let proxy = token.split(';').find_map(|field| field.trim().strip_prefix("proxy-ep="));
-    let is_host = |host: &&str| {
-        host.contains('.') && host.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
-    };
-    proxy.filter(is_host).map_or_else(
-        || BASE_URL.to_owned(),
-        |proxy| match proxy.strip_prefix("proxy.") {
-            Some(rest) => format!("https://api.{rest}"),
-            None => format!("https://{proxy}"),
-        },
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tidegate_net::Headers;
+    use tidegate_secrets::Secret;
 
     use super::*;
     use crate::wire::Access;
@@ -179,43 +124,6 @@ mod tests {
             let target = Target { model: &model, access: &Access::Open, now_ms: 0 };
             let prepared = wire.prepare(&Request::default(), &target).unwrap();
             assert_eq!(prepared.headers.get("x-initiator").is_some(), expected, "{provider}");
-        }
-    }
-
-    #[test]
-    fn the_tokens_own_server_is_used() {
-        let servers = [
-            (
-                "tid=1;proxy-ep=proxy.business.githubcopilot.com;exp=2",
-                "https://api.business.githubcopilot.com",
-            ),
-            ("tid=1; proxy-ep=copilot.acme.ghe.com", "https://copilot.acme.ghe.com"),
-            ("tid=1;exp=2", BASE_URL),
-            ("proxy-ep=evil.example/path?", BASE_URL),
-            ("proxy-ep=user@evil.example", BASE_URL),
-        ];
-        for (token, base_url) in servers {
-            let answer = json!({ "token": token, "expires_at": 2000, "refresh_in": 1500 }).to_string();
-            let expected =
-                Exchanged { token: Secret::new(token), base_url: base_url.into(), expires_at_ms: 2_000_000 };
-            assert_eq!(parse_exchange(&answer), Ok(expected), "{token}");
-        }
-    }
-
-    #[test]
-    fn a_token_is_left_alone_five_minutes_before_its_end() {
-        let answer = json!({ "token": "t", "expires_at": 1000 }).to_string();
-        let exchanged = parse_exchange(&answer).unwrap();
-        assert!(exchanged.is_fresh(699_999));
-        assert!(!exchanged.is_fresh(700_000));
-    }
-
-    #[test]
-    fn an_answer_without_a_token_is_a_login_that_does_not_work() {
-        for answer in ["", "<html>", "{}", r#"{"token":"","expires_at":1}"#, r#"{"token":"half a secret"}"#] {
-            let failure = parse_exchange(answer).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Auth, "{answer}");
-            assert!(!failure.message.contains("half a secret"), "{}", failure.message);
         }
     }
 }

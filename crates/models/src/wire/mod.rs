@@ -26,7 +26,6 @@ use std::sync::Arc;
 use tidegate_net::{Headers, Method};
 
 pub(crate) use access::Access;
-pub(crate) use copilot::{Exchanged, parse_exchange};
 pub(crate) use emit::{Emit, Key, is_whole_object};
 pub(crate) use names::Names;
 

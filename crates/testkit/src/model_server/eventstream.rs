@@ -34,21 +34,29 @@ fn length(of: usize) -> [u8; 4] {
     u32::try_from(of).expect("a message is below 4 GB").to_be_bytes()
 }
 
-/// The checksum of zip files and Ethernet, bit by bit: a test server need not be fast.
+/// The checksum of zip files and Ethernet.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    let mut sum = !0u32;
-    for byte in bytes {
-        sum ^= u32::from(*byte);
-        for _ in 0..8 {
-            let carry = sum & 1;
-            sum >>= 1;
-            if carry == 1 {
-                sum ^= 0xEDB8_8320;
-            }
-        }
-    }
-    !sum
+    let step = |sum: u32, byte: &u8| (sum >> 8) ^ TABLE[usize::from(sum.to_le_bytes()[0] ^ byte)];
+    !bytes.iter().fold(!0, step)
 }
+
+/// What each byte adds.
+const TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut sum = 1u32;
+    // Every power of two is the half of the one before, and every sum of powers the sum of their entries.
+    let mut bit = 128;
+    while bit > 0 {
+        sum = if sum & 1 == 1 { (sum >> 1) ^ 0xEDB8_8320 } else { sum >> 1 };
+        let mut rest = 0;
+        while rest < 256 {
+            table[rest + bit] = table[rest] ^ sum;
+            rest += 2 * bit;
+        }
+        bit >>= 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

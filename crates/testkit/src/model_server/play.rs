@@ -23,8 +23,10 @@ pub(crate) enum Breakage {
 
 /// Characters of one piece of text.
 const PIECE: usize = 12;
-/// What was written has this long to reach the client, which a reset would otherwise overtake.
-const BEFORE_RESET: Duration = Duration::from_millis(30);
+/// What was taken has this long to reach the client, which a break would otherwise overtake.
+const BEFORE_BREAK: Duration = Duration::from_millis(30);
+/// How often somebody looks whether everything was taken.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// The client is gone, or the turn ended otherwise than by its last event.
 struct Over;
@@ -112,18 +114,22 @@ impl Sink {
         }
     }
 
+    /// Breaks the connection after what was sent before: a body that fails takes with it what is not written yet.
+    async fn break_off(&mut self, how: Breakage) -> Result<(), Over> {
+        self.flush().await?;
+        while self.to.capacity() < self.to.max_capacity() {
+            self.pause(LOOK).await?;
+        }
+        self.pause(BEFORE_BREAK).await?;
+        self.to.send(Piece::Break(how)).await.map_err(|_| Over)
+    }
+
     /// Does what ends a body before its time, if the step is one that does.
     async fn fault(&mut self, step: &Step) -> Result<(), Over> {
         match step {
             Step::Pause(time) => return self.pause(*time).await,
-            Step::Reset => {
-                self.pause(BEFORE_RESET).await?;
-                let _ = self.to.send(Piece::Break(Breakage::Reset)).await;
-            }
-            Step::Close => {
-                self.flush().await?;
-                let _ = self.to.send(Piece::Break(Breakage::Close)).await;
-            }
+            Step::Reset => self.break_off(Breakage::Reset).await?,
+            Step::Close => self.break_off(Breakage::Close).await?,
             Step::End => self.flush().await?,
             Step::Silence | Step::HalfOpen => {
                 self.flush().await?;
@@ -151,11 +157,7 @@ async fn play(turn: &Turn, writer: &mut dyn Writer, sink: &mut Sink) -> Result<(
                     sink.events(writer.text(piece)).await?;
                 }
             }
-            Step::Repeat { text, times } => {
-                for _ in 0..*times {
-                    sink.events(writer.text(text)).await?;
-                }
-            }
+            Step::Repeat { text, times } => repeat(writer, sink, text, *times).await?,
             Step::Think { text, signature } => {
                 for piece in pieces(text) {
                     sink.events(writer.thinking(piece)).await?;
@@ -184,6 +186,19 @@ async fn play(turn: &Turn, writer: &mut dyn Writer, sink: &mut Sink) -> Result<(
     }
     sink.events(writer.finish(&turn.stop())).await?;
     sink.flush().await
+}
+
+/// The same text many times; where the events are the same too, they are made once.
+async fn repeat(writer: &mut dyn Writer, sink: &mut Sink, text: &str, times: usize) -> Result<(), Over> {
+    let mut made = None;
+    for time in 0..times {
+        let events = made.clone().unwrap_or_else(|| writer.text(text));
+        if time == 1 && writer.repeats() {
+            made = Some(events.clone());
+        }
+        sink.events(events).await?;
+    }
+    Ok(())
 }
 
 /// A call up to the end of its arguments.

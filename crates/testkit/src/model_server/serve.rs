@@ -25,6 +25,9 @@ use super::route::{self, Route, last_words, route};
 use super::script::Script;
 use super::turn::{Kind, Refusal, Step, Turn};
 
+/// Pieces that a turn may be ahead of its client.
+const AHEAD: usize = 64;
+
 /// What every connection shares.
 pub(crate) struct State {
     pub(crate) base_url: String,
@@ -164,10 +167,13 @@ async fn read(request: Request<Incoming>) -> io::Result<Recorded> {
     let text = String::from_utf8_lossy(&body);
     let body = if text.is_empty() {
         Value::Null
+    } else if let Ok(json) = serde_json::from_str(&text) {
+        // Whatever it is called: curl calls everything a form.
+        json
     } else if form {
         json!(route::pairs(&text))
     } else {
-        serde_json::from_str(&text).unwrap_or_else(|_| text.into())
+        text.into()
     };
     Ok(Recorded {
         method: head.method.to_string(),
@@ -250,7 +256,7 @@ impl Exchange {
         let wants_usage = self.request.body["stream_options"]["include_usage"] == true;
         let number = self.state.answers.fetch_add(1, Ordering::SeqCst) + 1;
         let frame = Frame { number, model, tokens: turn.tokens(), wants_usage };
-        let (to, from) = mpsc::channel(1);
+        let (to, from) = mpsc::channel(AHEAD);
         let reply = Reply::played(from, self.presence, self.reset);
         tidegate_runtime::spawn("model server turn", async move {
             if delivery == Delivery::Whole {

@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use async_trait::async_trait;
 use serde_json::json;
 use tidegate_config::Loaded;
-use tidegate_models::login::{self, LoginError, LoginUi};
+use tidegate_models::login::{self, LoginError, LoginSettings, LoginUi};
 use tidegate_models::{ProviderInfo, Registry};
 use tidegate_net::Client;
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::{SystemClock, iso_timestamp};
-use tidegate_secrets::Credential;
 
 use super::{ask, tell_notices};
 use crate::app::App;
@@ -36,11 +35,15 @@ pub(super) fn log_in(
     }
     let client_id = client_id(app, loaded, provider)?;
     let terminal = Terminal::new(app);
+    let LoginSettings { mut codex, mut copilot } = LoginSettings::new(&loaded.config.auth);
     let credential = block_on(async {
+        let (client, client_id) = (Client::new(), Some(client_id));
         let credential = if provider.id == CODEX {
-            codex(loaded, client_id, &terminal).await
+            codex.client_id = client_id;
+            login::codex::login(&client, &codex, &terminal, &SystemClock).await
         } else {
-            copilot(loaded, client_id, &terminal).await
+            copilot.client_id = client_id;
+            login::copilot::login(&client, &copilot, &terminal).await
         };
         credential.map_err(|error| failed(&error))
     })?;
@@ -82,30 +85,6 @@ fn client_id(app: &App, loaded: &Loaded, provider: &ProviderInfo) -> Result<Stri
     complain(&app.fill(texts::CLIENT_ID_WHERE, &[("name", &provider.name), ("provider", &provider.id)]));
     let typed = ask::line(app.say(texts::CLIENT_ID_QUESTION))?;
     if typed.is_empty() { Err(missing()) } else { Ok(typed) }
-}
-
-async fn codex(loaded: &Loaded, client_id: String, terminal: &Terminal) -> Result<Credential, LoginError> {
-    let mut settings = login::codex::Settings { client_id: Some(client_id), ..Default::default() };
-    if let Some(said) = loaded.config.auth.clients.get(CODEX) {
-        set(&mut settings.endpoints.authorize, said.authorize_url.as_ref());
-        set(&mut settings.endpoints.token, said.token_url.as_ref());
-    }
-    login::codex::login(&Client::new(), &settings, terminal, &SystemClock).await
-}
-
-async fn copilot(loaded: &Loaded, client_id: String, terminal: &Terminal) -> Result<Credential, LoginError> {
-    let mut settings = login::copilot::Settings { client_id: Some(client_id), ..Default::default() };
-    if let Some(said) = loaded.config.auth.clients.get(COPILOT) {
-        set(&mut settings.endpoints.device_code, said.authorize_url.as_ref());
-        set(&mut settings.endpoints.access_token, said.token_url.as_ref());
-    }
-    login::copilot::login(&Client::new(), &settings, terminal).await
-}
-
-fn set(address: &mut String, said: Option<&String>) {
-    if let Some(said) = said {
-        address.clone_from(said);
-    }
 }
 
 fn failed(error: &LoginError) -> Failure {

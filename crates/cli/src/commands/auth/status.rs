@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
 use tidegate_config::schema::Config;
-use tidegate_engine::{Home, Settings};
+use tidegate_engine::{Home, Settings, standing_of};
 use tidegate_models::{Catalogue, Standing, StandingKey};
 use tidegate_runtime::iso_timestamp;
 use tidegate_secrets::{Listing, ProfileSummary};
@@ -16,7 +16,7 @@ use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::output::{print_json, print_line, printable};
 use crate::store::open_existing;
-use crate::{Outcome, standings, texts};
+use crate::{Outcome, texts};
 
 /// A credential that is not stored by us.
 struct Elsewhere {
@@ -97,7 +97,7 @@ fn resting(home: &Home, loaded: &Loaded, now: i64) -> Vec<(StandingKey, Standing
         let Some(store) = open_existing(home, &loaded.config).await? else { return Ok(Vec::new()) };
         Ok(store.standings(&tenant).await?)
     });
-    let known = read.unwrap_or_default().into_iter().map(standings::read);
+    let known = read.unwrap_or_default().into_iter().map(standing_of);
     known.filter(|(_, standing)| standing.is_cooling(now)).collect()
 }
 

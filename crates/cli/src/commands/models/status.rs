@@ -1,15 +1,16 @@
 //! `models status`: which models would answer for an agent now, with which credentials, and what is left to spend.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_engine::Settings;
+use tidegate_engine::{Settings, StoredStandings};
 use tidegate_models::{
     Candidate, CredentialKind, Forgetful, Standing, StandingStore, format_tokens, format_usd,
 };
 use tidegate_protocol::{ModelRef, RunSpec, Scope};
 use tidegate_runtime::iso_timestamp;
-use tidegate_storage::{BudgetFilter, BudgetLine, BudgetRow, BudgetUse, StandingRow};
+use tidegate_storage::{BudgetFilter, BudgetLine, BudgetRow, BudgetUse};
 
 use super::Known;
 use crate::app::{App, home_of, now_ms};
@@ -18,7 +19,6 @@ use crate::bars::gauge;
 use crate::commands::block_on;
 use crate::failure::Failure;
 use crate::output::{print, print_json, print_line, printable, table};
-use crate::standings::AsRead;
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
@@ -48,20 +48,15 @@ pub(in crate::commands) fn status(app: &App, _command: &'static Command, parsed:
     let now = now_ms();
     let lines = settings.budget_lines(&scope, now);
     let (links, limits) = block_on(async {
-        let (standings, used) = match open_existing(&home, &loaded.config).await? {
-            None => (Vec::new(), Vec::new()),
-            Some(store) => {
-                let filter = BudgetFilter {
-                    scopes: lines.iter().map(|line| line.scope.clone()).collect(),
-                    periods: lines.iter().map(|line| line.period.clone()).collect(),
-                    limit: 1000,
-                };
-                let used =
-                    if lines.is_empty() { Vec::new() } else { store.budgets(&scope.tenant, filter).await? };
-                (store.standings(&scope.tenant).await?, used)
+        let mut standings: Arc<dyn StandingStore> = Arc::new(Forgetful);
+        let mut used = Vec::new();
+        if let Some(store) = open_existing(&home, &loaded.config).await? {
+            if !lines.is_empty() {
+                used = store.budgets(&scope.tenant, filter(&lines)).await?;
             }
-        };
-        let known = Known::with(app, home, loaded, standing_store(standings));
+            standings = Arc::new(StoredStandings::new(store, scope.tenant.clone()));
+        }
+        let known = Known::with(app, home, loaded, standings);
         Ok((links(&known, &scope, &spec).await?, limits(lines, &used)))
     })?;
     if parsed.has("json") {
@@ -80,8 +75,12 @@ pub(in crate::commands) fn status(app: &App, _command: &'static Command, parsed:
     Ok(ExitCode::SUCCESS)
 }
 
-fn standing_store(rows: Vec<StandingRow>) -> std::sync::Arc<dyn StandingStore> {
-    if rows.is_empty() { std::sync::Arc::new(Forgetful) } else { AsRead::new(rows) }
+fn filter(lines: &[BudgetLine]) -> BudgetFilter {
+    BudgetFilter {
+        scopes: lines.iter().map(|line| line.scope.clone()).collect(),
+        periods: lines.iter().map(|line| line.period.clone()).collect(),
+        limit: 1000,
+    }
 }
 
 async fn links(known: &Known, scope: &Scope, spec: &RunSpec) -> Result<Vec<Link>, Failure> {

@@ -193,3 +193,15 @@ fn an_enterprise_has_its_own_addresses() {
     assert_eq!(endpoints.device_code, "https://ghe.example/login/device/code");
     assert_eq!(endpoints.exchange, "https://api.ghe.example/copilot_internal/v2/token");
 }
+
+#[test]
+fn the_token_names_the_server_where_the_answer_does_not() {
+    assert_eq!(
+        base_in("tid=1;proxy-ep=proxy.acme.githubcopilot.com;exp=2").as_deref(),
+        Some("https://api.acme.githubcopilot.com")
+    );
+    assert_eq!(base_in("proxy-ep=other.example.com").as_deref(), Some("https://other.example.com"));
+    for token in ["tid=1;exp=2", "proxy-ep=evil.example/path?", "proxy-ep=user@evil.example", "proxy-ep="] {
+        assert_eq!(base_in(token), None, "{token}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::stream::BlockKind;
 
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<Call>,
+    begun: Vec<Call>,
     /// Thoughts that belong to calls and come back with them, by the call's id.
     details: Vec<(String, Value)>,
 }
@@ -33,7 +33,7 @@ impl Calls {
             Some(at) => at,
             None => self.begin(delta.index, next, emit),
         };
-        let call = &mut self.calls[at];
+        let call = &mut self.begun[at];
         for (known, told) in [(&mut call.id, id), (&mut call.name, name)] {
             // Some servers repeat them with every piece.
             if known.is_empty() {
@@ -53,12 +53,12 @@ impl Calls {
     fn find(&self, index: Option<u64>, id: &str, name: &str, arguments: &str, emit: &Emit) -> Option<usize> {
         let Some(index) = index else {
             if id.is_empty() && name.is_empty() {
-                return self.calls.len().checked_sub(1);
+                return self.begun.len().checked_sub(1);
             }
-            return self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
+            return self.begun.iter().rposition(|call| !id.is_empty() && call.id == id);
         };
-        let at = self.calls.iter().rposition(|call| call.index == Some(index))?;
-        let call = &self.calls[at];
+        let at = self.begun.iter().rposition(|call| call.index == Some(index))?;
+        let call = &self.begun[at];
         // With a name it is another call if its id is another, or if it has none and the one before is complete: some
         // servers number all calls 0. Without a name it is the same one, whatever its id: some make up one a piece.
         let another = if id.is_empty() {
@@ -72,20 +72,20 @@ impl Calls {
     fn begin(&mut self, index: Option<u64>, next: &mut Key, emit: &mut Emit) -> usize {
         // Whoever did not tell the id of the call before will not tell it now.
         self.open_nameless(next, emit);
-        self.calls.push(Call { index, ..Call::default() });
-        self.calls.len() - 1
+        self.begun.push(Call { index, ..Call::default() });
+        self.begun.len() - 1
     }
 
     /// Gives calls an id that were sent without one. A call without a name is no call.
     fn open_nameless(&mut self, next: &mut Key, emit: &mut Emit) {
-        for at in 0..self.calls.len() {
-            if self.calls[at].key.is_none() && !self.calls[at].name.is_empty() {
+        for at in 0..self.begun.len() {
+            if self.begun[at].key.is_none() && !self.begun[at].name.is_empty() {
                 let mut number = at;
-                while self.calls.iter().any(|call| call.id == format!("call_{number}")) {
+                while self.begun.iter().any(|call| call.id == format!("call_{number}")) {
                     number += 1;
                 }
-                self.calls[at].id = format!("call_{number}");
-                self.calls[at].open(next, emit);
+                self.begun[at].id = format!("call_{number}");
+                self.begun[at].open(next, emit);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Calls {
     pub(super) fn complete(&mut self, next: &mut Key, emit: &mut Emit) {
         self.open_nameless(next, emit);
         for (id, detail) in self.details.drain(..) {
-            let call = self.calls.iter().find(|call| call.id == id);
+            let call = self.begun.iter().find(|call| call.id == id);
             if let Some(key) = call.and_then(|call| call.key) {
                 emit.sign(key, detail.to_string());
             }

@@ -53,6 +53,10 @@ pub(crate) type Events = Vec<Vec<u8>>;
 pub(crate) trait Writer: Send {
     fn begin(&mut self) -> Events;
     fn text(&mut self, piece: &str) -> Events;
+    /// Whether the same text twice makes the same event twice, once its block is open.
+    fn repeats(&self) -> bool {
+        true
+    }
     fn thinking(&mut self, piece: &str) -> Events;
     /// Follows the thinking it belongs to.
     fn signature(&mut self, signature: &str) -> Events;

@@ -126,6 +126,11 @@ impl Writer for Stream {
         events
     }
 
+    /// Events are numbered.
+    fn repeats(&self) -> bool {
+        false
+    }
+
     fn thinking(&mut self, piece: &str) -> Events {
         let mut events = Events::new();
         if !matches!(self.open, Some(Open::Thinking { .. })) {

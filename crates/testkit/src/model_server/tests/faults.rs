@@ -183,6 +183,20 @@ async fn a_long_stream_is_made_while_it_is_read() {
 }
 
 #[tokio::test]
+async fn a_repeated_text_is_whole_in_every_format() {
+    let server = ModelServer::start().await;
+    for format in Format::ALL {
+        server.push(Turn::say("a ").then(Step::Repeat { text: "token ".into(), times: 300 }));
+        let came = events(format, &ask(&server, format).await);
+        assert_eq!(seen(format, &came).text, format!("a {}", "token ".repeat(300)), "{format:?}");
+        if matches!(format, Format::Responses | Format::Codex) {
+            let numbers = came.iter().map(|(_, data)| data["sequence_number"].as_u64().unwrap());
+            assert!(numbers.eq(0..came.len() as u64), "the events are numbered on");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_whole_answer_breaks_in_its_middle() {
     let server = ModelServer::start().await;
     server.push(Turn::say("never whole").then(Step::Reset));

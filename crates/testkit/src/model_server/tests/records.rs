@@ -27,6 +27,17 @@ async fn a_request_is_recorded_whole() {
 }
 
 #[tokio::test]
+async fn json_is_known_whatever_it_is_called_and_text_stays_text() {
+    let server = ModelServer::start().await;
+    for (sent, recorded) in [(r#"{"model":"m"}"#, json!({"model": "m"})), ("a=b c", json!("a=b c"))] {
+        let request =
+            Request::post("/v1/messages").header("host", "played").header("content-type", "text/plain");
+        send(&server, request.body(Full::from(sent)).unwrap()).await.unwrap().all().await;
+        assert_eq!(server.last_request().body, recorded);
+    }
+}
+
+#[tokio::test]
 async fn a_form_is_recorded_as_an_object_and_a_sign_in_goes_its_whole_way() {
     let server = ModelServer::start().await;
     let page = get(&server, "/oauth/authorize?redirect_uri=http%3A%2F%2Flocalhost%3A1%2Fback&state=s1").await;
