@@ -37,7 +37,10 @@ impl Output {
     /// Cells of a line: those of the terminal, or what is usual.
     pub(crate) fn columns(self) -> usize {
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-        let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+        let seen = || {
+            let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| self.terminal)?;
+            Some(usize::from(size.ws_col))
+        };
         asked.or_else(seen).filter(|columns| *columns > 0).unwrap_or(80)
     }
 

@@ -27,7 +27,7 @@ use crate::texts;
 /// How long a call that changes one thing may take.
 const CALL: Duration = Duration::from_secs(30);
 /// How long a model may take to show whether it answers; the holder gives up before that.
-const TEST: Duration = Duration::from_secs(180);
+const TEST: Duration = Duration::from_mins(3);
 /// How long a holder may take to say that it is there.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long a holder that lets go waits for those who still read their answers.

@@ -317,6 +317,8 @@ texts! {
     HINT_UNAVAILABLE: "Another process may hold the database; else check that it runs and, for Postgres, that storage.postgres.url is right", "数据库可能正被其他进程占用；否则请检查它是否在运行，若用 Postgres 请检查 storage.postgres.url";
     HINT_DEADLINE: "Give it more time with --timeout <seconds> or agents.defaults.timeoutSeconds", "可用 --timeout <秒> 或 agents.defaults.timeoutSeconds 延长时限";
     HINT_BUSY: "Another run of this session is under way; try again, or use another session: --session <name>", "该会话正有其他运行；请稍后重试，或用另一个会话：--session <name>";
+    HINT_MODEL: "See what is wrong: {program} models test. To get an answer now: --provider offline", "查看原因：{program} models test。现在就要回答，请用：--provider offline";
+    HINT_MODEL_RULES: "Rules and budgets of each model: {program} models status", "查看各模型的规则与预算：{program} models status";
     HINT_CONFIG: "Check the file with: {program} config validate", "请用以下命令检查：{program} config validate";
 }
 
@@ -333,6 +335,8 @@ pub(crate) fn hint_for(code: ErrorCode) -> Option<Text> {
         ErrorCode::StorageUnavailable => HINT_UNAVAILABLE,
         ErrorCode::DeadlineExceeded => HINT_DEADLINE,
         ErrorCode::SessionBusy => HINT_BUSY,
+        ErrorCode::ModelUnavailable => HINT_MODEL,
+        ErrorCode::PolicyDenied | ErrorCode::BudgetExceeded => HINT_MODEL_RULES,
         ErrorCode::ConfigSyntax | ErrorCode::ConfigInvalid | ErrorCode::ConfigInclude => HINT_CONFIG,
         _ => return None,
     })

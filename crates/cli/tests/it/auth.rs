@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::home::{Home, PROGRAM, tree};
 use crate::process::{Call, Done};
+use crate::vendor::{Reply, Vendor};
 
 /// A key that must show up nowhere.
 fn canary() -> String {
@@ -277,8 +278,8 @@ fn a_damaged_file_is_named_and_left_alone() {
 
 /// Runs the program on a terminal; each text is typed a while after the one before.
 fn typed(home: &Home, words: &str, texts: &[&str]) -> Done {
-    let typing: String = texts.iter().map(|text| format!("sleep 2; printf '%b' '{text}'; ")).collect();
-    let script = format!("({typing}sleep 1) | script -qec '{PROGRAM} {words}' /dev/null");
+    let typing: Vec<_> = texts.iter().map(|text| format!("sleep 2; printf '%b' '{text}'; ")).collect();
+    let script = format!("({}sleep 1) | script -qec '{PROGRAM} {words}' /dev/null", typing.concat());
     Call::new("sh", &["-c", &script])
         .env("TIDEGATE_HOME", home.root())
         .env("HOME", home.around().join("user"))
@@ -306,5 +307,58 @@ fn the_interrupt_key_leaves_nothing_behind() {
     let done = typed(&home, "auth login anthropic", &["half\\003"]);
     assert_eq!(done.code, Some(130), "{done:?}");
     assert!(done.stdout.contains("[ABORTED]"), "{done:?}");
+    assert_eq!(home.call(&["auth", "status", "--json"]).json()["profiles"], json!([]));
+}
+
+#[test]
+fn a_login_in_the_browser_can_be_ended_by_pasting_and_a_second_one_is_numbered() {
+    let tokens = json!({ "access_token": canary(), "refresh_token": canary(), "expires_in": 3600 });
+    let vendor = Vendor::start(Reply::Http(200, "content-type: application/json\r\n", tokens.to_string()));
+    let home = Home::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = |client: &str| {
+        home.write_config(&format!(
+            "{{ auth: {{ clients: {{ 'openai-codex': {{ {client} authorizeUrl: 'https://login.example/authorize', \
+             tokenUrl: 'http://127.0.0.1:{}/token', callbackPort: {free} }} }} }} }}",
+            vendor.port
+        ));
+    };
+    config("clientId: 'my-client',");
+    let done = typed(&home, "auth login openai-codex", &["the-code\\r"]);
+    assert!(done.stdout.contains("https://login.example/authorize?"), "{done:?}");
+    assert!(
+        done.stdout.contains("client_id=my-client") && done.stdout.contains("code_challenge="),
+        "{done:?}"
+    );
+    assert!(done.stdout.contains("Auth profile created: openai-codex/default\r\n"), "{done:?}");
+    assert!(done.stdout.contains("Credential expires: 20"), "{done:?}");
+    assert!(!done.stdout.contains(&canary()) && !holds(&home, &canary()), "{done:?}");
+    assert!(vendor.seen()[0].contains("code=the-code"), "{:?}", vendor.seen());
+
+    // Without one in the configuration the person is asked for it.
+    config("");
+    let done = typed(&home, "auth login openai-codex", &["other-client\\r", "the-code\\r"]);
+    assert!(done.stdout.contains("Tidegate brings no such client id"), "{done:?}");
+    assert!(done.stdout.contains("Auth profile created: openai-codex/default#2"), "{done:?}");
+    assert!(vendor.seen()[1].contains("client_id=other-client"), "{:?}", vendor.seen());
+    let told = home.call(&["auth", "status", "--json"]).json();
+    assert_eq!(told["active"], "openai-codex/default#2");
+}
+
+#[test]
+fn a_login_that_the_vendor_refuses_stores_nothing() {
+    let vendor = Vendor::start(Reply::Http(
+        400,
+        "content-type: application/json\r\n",
+        json!({ "error": "invalid_grant" }).to_string(),
+    ));
+    let home = Home::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    home.write_config(&format!(
+        "{{ auth: {{ clients: {{ 'openai-codex': {{ clientId: 'c', tokenUrl: 'http://127.0.0.1:{}/t', callbackPort: {free} }} }} }} }}",
+        vendor.port
+    ));
+    let done = typed(&home, "auth login openai-codex", &["wrong-code\\r"]);
+    assert!(done.stdout.contains("[LOGIN_FAILED]") && done.stdout.contains("invalid_grant"), "{done:?}");
     assert_eq!(home.call(&["auth", "status", "--json"]).json()["profiles"], json!([]));
 }

@@ -1,7 +1,7 @@
 //! A model vendor on this machine that gives the same answer to every call, and remembers what it was asked.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ impl Reply {
             r#"{"type":"message_stop"}"#,
         ];
         let name = |event: &str| event.split('"').nth(3).unwrap_or_default().to_owned();
-        let body = events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", name(event))).collect();
-        Self::Http(200, "content-type: text/event-stream\r\n", body)
+        let lines = events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", name(event)));
+        Self::Http(200, "content-type: text/event-stream\r\n", lines.collect::<Vec<_>>().concat())
     }
 
     /// A refusal in Anthropic's form.
@@ -82,7 +82,7 @@ pub(crate) fn config_at(url: &str) -> String {
     )
 }
 
-fn answer(stream: TcpStream, reply: &Reply, seen: &Mutex<Vec<String>>) {
+fn answer(stream: impl Read + Write, reply: &Reply, seen: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {

@@ -16,7 +16,9 @@ pub(crate) fn ask(text: &str, key: &str) -> Ask {
         agent: None,
         new_session: false,
         provider: None,
+        model: None,
         profile: None,
+        thinking: None,
         timeout_ms: None,
         key: key.to_owned(),
     }

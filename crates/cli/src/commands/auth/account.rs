@@ -125,7 +125,7 @@ impl LoginUi for Terminal {
         }
         let prompt = self.paste;
         // Whoever logs in through the browser leaves this waiting; the end of the program ends it.
-        let line = tokio::task::spawn_blocking(move || ask::line(prompt)).await;
+        let line = tidegate_runtime::spawn_blocking("paste", move || ask::line(prompt)).join().await;
         line.ok()?.ok()
     }
 }

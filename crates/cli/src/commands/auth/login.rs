@@ -42,11 +42,9 @@ fn provider<'a>(catalogue: &'a Catalogue, wanted: &str) -> Result<&'a ProviderIn
     let names = || catalogue.providers().filter(takes_credentials).map(|provider| provider.id.as_str());
     let message = texts::UNSUPPORTED_AUTH_PROVIDER.with(&[("provider", &printable(wanted))]);
     let failure = Failure::new(ErrorCode::UnsupportedProvider, message);
-    Err(match closest(wanted, names()) {
-        Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
-        None => {
-            let known = names().collect::<Vec<_>>().join(", ");
-            failure.with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)]))
-        }
-    })
+    if let Some(meant) = closest(wanted, names()) {
+        return Err(failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])));
+    }
+    let known = names().collect::<Vec<_>>().join(", ");
+    Err(failure.with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)])))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_config::Loaded;
 use tidegate_config::schema::Config;
 use tidegate_engine::{Home, Settings, standing_of};
-use tidegate_models::{Catalogue, Standing, StandingKey};
+use tidegate_models::{Catalogue, FailureKind, Standing, StandingKey};
 use tidegate_runtime::iso_timestamp;
 use tidegate_secrets::{Listing, ProfileSummary};
 
@@ -106,7 +106,7 @@ fn resting_json((key, standing): &(StandingKey, Standing)) -> Value {
         "id": key.profile_id,
         "model": key.model,
         "until": iso_timestamp(standing.until()),
-        "reason": standing.reason.map(|reason| reason.as_str()),
+        "reason": standing.reason.map(FailureKind::as_str),
     })
 }
 

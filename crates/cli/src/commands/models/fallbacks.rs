@@ -78,10 +78,10 @@ pub(in crate::commands) fn remove(app: &App, _command: &'static Command, parsed:
     Ok(ExitCode::SUCCESS)
 }
 
-pub(in crate::commands) fn clear(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+pub(in crate::commands) fn clear(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let known = Known::new(app, parsed)?;
     if written(app, &known)?.is_empty() {
-        return list(app, _command, parsed);
+        return list(app, command, parsed);
     }
     save(app, parsed, &known, &[])?;
     mention_restart(app, parsed)?;

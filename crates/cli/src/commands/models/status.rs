@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_engine::{Settings, StoredStandings};
 use tidegate_models::{
-    Candidate, CredentialKind, Forgetful, Standing, StandingStore, format_tokens, format_usd,
+    Candidate, CredentialKind, FailureKind, Forgetful, Standing, StandingStore, format_tokens, format_usd,
 };
 use tidegate_protocol::{ModelRef, RunSpec, Scope};
 use tidegate_runtime::iso_timestamp;
@@ -203,7 +203,7 @@ fn as_json(scope: &Scope, spec: &RunSpec, links: &[Link], limits: &[Limit], now:
         json!({
             "id": candidate.profile_id,
             "coolingUntil": cooling.then(|| iso_timestamp(standing.until())),
-            "reason": standing.reason.filter(|_| cooling).map(|reason| reason.as_str()),
+            "reason": standing.reason.filter(|_| cooling).map(FailureKind::as_str),
         })
     };
     let link = |link: &Link| {
