@@ -75,7 +75,7 @@ pub async fn run(
             }
         }
     }
-    Ok(answer.cut_off())
+    Ok(cut_off())
 }
 
 #[derive(Default)]
@@ -87,7 +87,7 @@ struct Answer {
 
 impl Answer {
     fn complete(self, stop_reason: StopReason, timestamp: i64) -> Outcome {
-        let Some(origin) = self.origin else { return self.cut_off() };
+        let Some(origin) = self.origin else { return cut_off() };
         let message = Message::Assistant {
             content: self.content,
             origin: origin.clone(),
@@ -98,9 +98,9 @@ impl Answer {
         };
         Outcome::Answered { message, origin }
     }
+}
 
-    fn cut_off(self) -> Outcome {
-        let error = ErrorBody::new(ErrorCode::ModelUnavailable, "the model's answer broke off");
-        Outcome::Failed { error }
-    }
+fn cut_off() -> Outcome {
+    let error = ErrorBody::new(ErrorCode::ModelUnavailable, "the model's answer broke off");
+    Outcome::Failed { error }
 }

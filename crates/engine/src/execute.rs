@@ -120,7 +120,7 @@ impl Core {
         } else if let Some(refusal) = &turn.lease.refusal {
             End::refused(refusal)
         } else {
-            self.warn_of_budget(turn, live);
+            warn_of_budget(turn, live);
             self.supervise(turn, live, ledger).await
         };
         fault::pause("engine.run.answered").await;
@@ -162,14 +162,6 @@ impl Core {
     async fn meter_apart(&self, work: &Work, calls: Vec<CallRecord>) {
         if let Err(error) = self.meter(Some(work.run), &Account::of(work), calls).await {
             tracing::warn!(%error, run = %work.run, "what the run used could not be written down");
-        }
-    }
-
-    /// A limit that only warns does so in the log and to whoever watches.
-    fn warn_of_budget(&self, turn: &Turn, live: &Live) {
-        for excess in &turn.lease.over_budget {
-            tracing::warn!(run = %turn.lease.run, %excess, "over budget");
-            live.publish(turn.lease.run, RunEventBody::OverBudget { message: excess.to_string() });
         }
     }
 
@@ -387,6 +379,14 @@ impl Core {
                 error,
             })
         });
+    }
+}
+
+/// A limit that only warns does so in the log and to whoever watches.
+fn warn_of_budget(turn: &Turn, live: &Live) {
+    for excess in &turn.lease.over_budget {
+        tracing::warn!(run = %turn.lease.run, %excess, "over budget");
+        live.publish(turn.lease.run, RunEventBody::OverBudget { message: excess.to_string() });
     }
 }
 

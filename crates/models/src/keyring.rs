@@ -19,7 +19,7 @@ use crate::rotation::{Candidate, CredentialKind};
 use crate::wire::Access;
 
 /// Reads a variable of the environment.
-pub(crate) type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Names of credentials that are not stored.
 const FROM_ENVIRONMENT: &str = "env";

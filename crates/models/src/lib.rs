@@ -44,6 +44,7 @@ pub use classify::{classify, is_overflow};
 pub use cooldown::{Cooldowns, Standing};
 pub use embed::{EmbedRequest, Embedded, Purpose};
 pub use failure::{Failure, FailureKind};
+pub use keyring::Environment;
 pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
 pub use partial_json::partial_json;

@@ -63,15 +63,12 @@ impl Meter {
 
     /// What was used, as far as anybody knows.
     pub(crate) fn usage(&self) -> (Usage, bool) {
-        match self.counted {
-            Some(usage) => (usage, false),
-            None => {
-                let mut usage =
-                    Usage { input: self.sent, output: self.received.div_ceil(4), ..Usage::default() };
-                usage.cost = self.price.unwrap_or_default().of(&usage);
-                (usage, true)
-            }
+        if let Some(usage) = self.counted {
+            return (usage, false);
         }
+        let mut usage = Usage { input: self.sent, output: self.received.div_ceil(4), ..Usage::default() };
+        usage.cost = self.price.unwrap_or_default().of(&usage);
+        (usage, true)
     }
 
     /// A call that was refused before anything came back cost nothing.

@@ -36,7 +36,7 @@ pub struct RegistryOptions {
     /// Where credentials rest.
     pub credentials: PathBuf,
     pub store: StoreOptions,
-    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: Environment,
     pub standings: Arc<dyn StandingStore>,
     pub clock: Arc<dyn Clock>,
 }
@@ -61,7 +61,7 @@ impl Registry {
     pub fn new(config: &Config, options: RegistryOptions) -> Self {
         let RegistryOptions { home, credentials, store, environment, standings, clock } = options;
         let catalogue = Arc::new(Catalogue::new(config, &home));
-        let client = Client::new();
+        let client = Client::new(Duration::from_secs(u64::from(config.models.connect_timeout_seconds)));
         let keyring = Arc::new(Keyring {
             catalogue: Arc::clone(&catalogue),
             folder: credentials,
@@ -80,10 +80,7 @@ impl Registry {
             credentials: Arc::clone(&keyring) as _,
             standings: Standings::new(standings, cooldowns(config)),
             clock,
-            timeouts: Timeouts {
-                connect: Duration::from_secs(u64::from(config.models.connect_timeout_seconds)),
-                idle: Duration::from_secs(u64::from(config.models.idle_timeout_seconds)),
-            },
+            timeouts: Timeouts { idle: Duration::from_secs(u64::from(config.models.idle_timeout_seconds)) },
             retries: config.models.retries,
             pause: PAUSE,
         });

@@ -46,16 +46,13 @@ pub(crate) fn order<'a>(
     if let Some(only) = wishes.only {
         return candidates.iter().filter(|candidate| candidate.profile_id == only).collect();
     }
-    let mut chosen: Vec<&Candidate> = match wishes.order {
-        Some(order) => {
-            let find = |id: &String| candidates.iter().find(|candidate| candidate.profile_id == *id);
-            order.iter().filter_map(find).collect()
-        }
-        None => {
-            let mut all: Vec<&Candidate> = candidates.iter().collect();
-            all.sort_by_key(|candidate| (candidate.kind, standing(candidate).last_used_at));
-            all
-        }
+    let mut chosen: Vec<&Candidate> = if let Some(order) = wishes.order {
+        let find = |id: &String| candidates.iter().find(|candidate| candidate.profile_id == *id);
+        order.iter().filter_map(find).collect()
+    } else {
+        let mut all: Vec<&Candidate> = candidates.iter().collect();
+        all.sort_by_key(|candidate| (candidate.kind, standing(candidate).last_used_at));
+        all
     };
     if let Some(preferred) = wishes.preferred {
         chosen.sort_by_key(|candidate| candidate.profile_id != preferred);

@@ -17,14 +17,13 @@ pub enum Origin {
 /// How long to wait. There is no limit on a whole answer: a stream may be long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    pub connect: Duration,
     /// Without a byte, before the headers and between chunks alike.
     pub idle: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), idle: Duration::from_mins(2) }
+        Self { idle: Duration::from_mins(2) }
     }
 }
 
@@ -72,20 +71,31 @@ pub struct Call {
 }
 
 /// Clones share connections. Nothing is loaded before the first call: certificates cost time at every start.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Client {
-    inner: Arc<OnceLock<Result<reqwest::Client, String>>>,
+    inner: Arc<OnceLock<Result<Http, String>>>,
+    connect: Duration,
+}
+
+#[expect(clippy::disallowed_types, reason = "the one place that has it")]
+type Http = reqwest::Client;
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(10))
+    }
 }
 
 impl Client {
-    pub fn new() -> Self {
-        Self::default()
+    /// A client that gives a connection this long to come about.
+    pub fn new(connect: Duration) -> Self {
+        Self { inner: Arc::default(), connect }
     }
 
     /// Sends a request; the answer is at its headers, whatever its status.
     pub async fn call(&self, call: Call) -> Result<Reply, NetError> {
         let Call { origin: Origin::Configured, method, url, headers, body, timeouts } = call;
-        let address = reqwest::Url::parse(&url).ok().filter(|url| url.has_host());
+        let address = reqwest::Url::parse(&url).ok().filter(reqwest::Url::has_host);
         let Some(address) = address.filter(|url| matches!(url.scheme(), "http" | "https")) else {
             return Err(NetError::BadAddress(without_query(&url)));
         };
@@ -102,21 +112,22 @@ impl Client {
             value.set_sensitive(true);
             request = request.header(name, value);
         }
-        let sent = tokio::time::timeout(timeouts.idle.max(timeouts.connect), request.body(body).send());
+        let patience = timeouts.idle.max(self.connect);
+        let sent = tokio::time::timeout(patience, request.body(body).send());
         match sent.await {
-            Err(_) => Err(NetError::Idle { host, seconds: timeouts.idle.as_secs() }),
-            Ok(Err(error)) => Err(refused(error, host, timeouts)),
+            Err(_) => Err(NetError::Idle { host, seconds: patience.as_secs() }),
+            Ok(Err(error)) => Err(refused(error, host, self.connect)),
             Ok(Ok(response)) => Ok(Reply { response, host, idle: timeouts.idle }),
         }
     }
 
-    fn inner(&self, host: &str) -> Result<&reqwest::Client, NetError> {
+    fn inner(&self, host: &str) -> Result<&Http, NetError> {
         let made = self.inner.get_or_init(|| {
             // A second installation fails, and is the same one.
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-            let client = reqwest::Client::builder()
+            let client = Http::builder()
                 .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(Timeouts::default().connect)
+                .connect_timeout(self.connect)
                 .tcp_nodelay(true)
                 .pool_idle_timeout(Duration::from_secs(50))
                 .redirect(reqwest::redirect::Policy::none())
@@ -168,9 +179,9 @@ impl Reply {
     }
 }
 
-fn refused(error: reqwest::Error, host: String, timeouts: Timeouts) -> NetError {
+fn refused(error: reqwest::Error, host: String, connect: Duration) -> NetError {
     if error.is_connect() && error.is_timeout() {
-        return NetError::ConnectTimeout { host, seconds: timeouts.connect.as_secs() };
+        return NetError::ConnectTimeout { host, seconds: connect.as_secs() };
     }
     if error.is_connect() {
         if NetError::is_unresolved(&error) {

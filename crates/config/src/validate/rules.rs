@@ -43,7 +43,9 @@ fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
             );
         }
         let (api, url) = (provider.key("api"), provider.key("baseUrl"));
-        url.iter().for_each(|url| web_address(url, found));
+        if let Some(url) = &url {
+            web_address(url, found);
+        }
         if KNOWN_PROVIDERS.contains(&name) {
             continue;
         }
@@ -55,11 +57,10 @@ fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
                 "api",
                 "required key is missing: no provider of this name is known; it takes the wire format",
             ),
-            Some(Some(OFFLINE)) => {}
             Some(Some(SCRIPTED)) if provider.key("script").is_none() => {
                 required("script", "required key is missing; it takes the file with the answers");
             }
-            Some(Some(SCRIPTED)) => {}
+            Some(Some(OFFLINE | SCRIPTED)) => {}
             Some(_) if url.is_none() => {
                 required(
                     "baseUrl",

@@ -192,10 +192,8 @@ fn unknown(id: &str) -> ProviderInfo {
 
 /// The one that is part of this program.
 fn offline() -> ProviderInfo {
-    let mut provider = unknown(crate::OFFLINE);
-    provider.name = "Built in, without a network".to_owned();
-    provider.api = Api::Offline;
-    provider.keyless = true;
+    let name = "Built in, without a network".to_owned();
+    let mut provider = ProviderInfo { name, api: Api::Offline, keyless: true, ..unknown(crate::OFFLINE) };
     provider.pattern.api = Api::Offline;
     provider.pattern.price = Some(Price::default());
     provider.models.push(provider.model("echo"));

@@ -167,7 +167,7 @@ async fn exchange(count: usize, answers: Vec<(u16, Value)>) -> Result<Embedded, 
     let model = EmbeddingInfo { base_url, ..model(Api::Ollama, "ollama", None) };
     let inputs = vec!["text".to_owned(); count];
     let request = EmbedRequest { model: &model, inputs: &inputs, purpose: Purpose::Stored };
-    let client = Client::new();
+    let client = Client::default();
     let asked = embed(&client, request, &Access::Open, Timeouts::default());
     tokio::join!(serve(listener, answers), asked).1
 }

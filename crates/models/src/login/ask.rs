@@ -10,7 +10,7 @@ use super::{LoginError, form};
 
 /// For the whole exchange: these answers are small and come at once.
 const PATIENCE: Duration = Duration::from_mins(1);
-const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(10), idle: Duration::from_secs(30) };
+const TIMEOUTS: Timeouts = Timeouts { idle: Duration::from_secs(30) };
 const ANSWER_LIMIT: usize = 256 << 10;
 
 /// An answer that is JSON, whatever its status.

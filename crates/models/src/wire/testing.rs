@@ -86,6 +86,11 @@ pub(crate) fn weather() -> ToolSpec {
     }
 }
 
+/// A tool whose name no vendor takes as it is; answers are read as if it had been offered.
+pub(crate) fn dotted() -> ToolSpec {
+    ToolSpec { name: "files.read".to_owned(), ..weather() }
+}
+
 pub(crate) fn prepare(wire: &dyn Wire, model: &ModelInfo, access: &Access, request: &Request) -> Prepared {
     wire.prepare(request, &Target { model, access, now_ms: 0 }).unwrap()
 }
@@ -107,7 +112,8 @@ fn read_pieces<'a>(
     model: &ModelInfo,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Vec<ModelEvent> {
-    let mut reading = Reading::new(wire, model, &Request::default());
+    let asked = Request { tools: vec![dotted()], ..Request::default() };
+    let mut reading = Reading::new(wire, model, &asked);
     for piece in pieces {
         reading.feed(piece);
     }

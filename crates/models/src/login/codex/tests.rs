@@ -90,7 +90,7 @@ fn settings(server: &Server) -> Settings {
 }
 
 async fn log_in(server: &Server, person: &Person) -> Result<Credential, LoginError> {
-    login(&Client::new(), &settings(server), person, &Fixed).await
+    login(&Client::default(), &settings(server), person, &Fixed).await
 }
 
 fn callback(code: &'static str) -> impl Fn(&str) -> Option<String> {
@@ -139,7 +139,7 @@ async fn a_pasted_address_logs_in_also_when_the_port_is_taken() {
     let person = Person::pasting(|url| {
         Some(format!("{}?code=c0de&state={}", query(url, "redirect_uri"), query(url, "state")))
     });
-    login(&Client::new(), &settings, &person, &Fixed).await.unwrap();
+    login(&Client::default(), &settings, &person, &Fixed).await.unwrap();
     assert_eq!(port_of(&person.shown()), settings.port);
     assert_eq!(server.seen()[0].field("code").as_deref(), Some("c0de"));
 }
@@ -162,7 +162,7 @@ async fn a_declined_login_and_a_silent_person_end_it() {
     let mut settings = settings(&server);
     settings.patience = Duration::from_millis(50);
     let nobody = Person::pasting(|_| None);
-    assert_eq!(login(&Client::new(), &settings, &nobody, &Fixed).await, Err(LoginError::TimedOut));
+    assert_eq!(login(&Client::default(), &settings, &nobody, &Fixed).await, Err(LoginError::TimedOut));
     let blank = Person::pasting(|_| Some(" \n".into()));
     assert_eq!(log_in(&server, &blank).await, Err(LoginError::NoCode));
 }
@@ -172,7 +172,7 @@ async fn without_a_client_id_nothing_is_begun() {
     let server = Server::start(|_| tokens()).await;
     let settings = Settings { client_id: None, ..settings(&server) };
     let person = Person::pasting(|_| panic!("nothing to paste"));
-    let error = login(&Client::new(), &settings, &person, &Fixed).await.unwrap_err();
+    let error = login(&Client::default(), &settings, &person, &Fixed).await.unwrap_err();
     assert_eq!(error, LoginError::NoClientId { provider: PROVIDER });
     assert!(person.shown.lock().unwrap().is_none());
 }
@@ -208,7 +208,7 @@ async fn a_network_that_is_down_is_named() {
     let endpoints = Endpoints { authorize: String::new(), token: format!("http://127.0.0.1:{port}/token") };
     let settings = Settings { endpoints, client_id: Some("c".into()), port: 0, ..Settings::default() };
     let person = Person::browsing(callback("c0de"));
-    let error = login(&Client::new(), &settings, &person, &SystemClock).await.unwrap_err();
+    let error = login(&Client::default(), &settings, &person, &SystemClock).await.unwrap_err();
     assert!(matches!(error, LoginError::Net(_)) && error.is_temporary(), "{error}");
 }
 
@@ -220,7 +220,7 @@ async fn a_refresh_keeps_what_is_not_sent_again() {
     *client_id = None;
     extra.insert("projectId".into(), "p".into());
     let settings = Settings { client_id: None, ..settings(&server) };
-    let new = refresh(&Client::new(), &settings, &old, &Fixed).await.unwrap();
+    let new = refresh(&Client::default(), &settings, &old, &Fixed).await.unwrap();
     assert_eq!(
         new,
         Credential::Oauth {

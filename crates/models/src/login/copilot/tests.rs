@@ -66,7 +66,7 @@ const GRANTED: &str = r#"{"access_token":"github-1","token_type":"bearer","scope
 async fn a_typed_code_logs_in() {
     let server = github(&[PENDING, SLOW, PENDING, GRANTED], 60.0).await;
     let person = Person::default();
-    let credential = login(&Client::new(), &settings(&server), &person).await.unwrap();
+    let credential = login(&Client::default(), &settings(&server), &person).await.unwrap();
     assert_eq!(
         credential,
         Credential::Oauth {
@@ -121,7 +121,7 @@ async fn every_end_of_the_wait_has_its_name() {
         ),
     ] {
         let server = github(polls, life).await;
-        let error = login(&Client::new(), &settings(&server), &Person::default()).await.unwrap_err();
+        let error = login(&Client::default(), &settings(&server), &Person::default()).await.unwrap_err();
         assert_eq!(error, expected);
         assert_eq!(server.count("/v2/token"), 0);
     }
@@ -139,7 +139,7 @@ async fn an_account_without_the_service_is_refused_by_name() {
         ),
     })
     .await;
-    let error = login(&Client::new(), &settings(&server), &Person::default()).await.unwrap_err();
+    let error = login(&Client::default(), &settings(&server), &Person::default()).await.unwrap_err();
     assert_eq!(error, LoginError::Refused { status: 403, reason: "status 403".into() });
 }
 
@@ -151,7 +151,7 @@ async fn what_would_write_to_the_terminal_is_not_shown() {
     })
     .await;
     let person = Person::default();
-    assert!(login(&Client::new(), &settings(&server), &person).await.is_err());
+    assert!(login(&Client::default(), &settings(&server), &person).await.is_err());
     assert!(person.0.lock().unwrap().is_empty());
 }
 
@@ -159,10 +159,10 @@ async fn what_would_write_to_the_terminal_is_not_shown() {
 async fn a_network_that_is_down_and_a_missing_client_are_named() {
     let mut settings = Settings { client_id: Some("c".into()), ..Settings::default() };
     settings.endpoints.device_code = format!("http://127.0.0.1:{}/x", closed_port().await);
-    let error = login(&Client::new(), &settings, &Person::default()).await.unwrap_err();
+    let error = login(&Client::default(), &settings, &Person::default()).await.unwrap_err();
     assert!(matches!(error, LoginError::Net(_)), "{error}");
     settings.client_id = Some(String::new());
-    let error = login(&Client::new(), &settings, &Person::default()).await.unwrap_err();
+    let error = login(&Client::default(), &settings, &Person::default()).await.unwrap_err();
     assert_eq!(error, LoginError::NoClientId { provider: PROVIDER });
 }
 
@@ -178,7 +178,7 @@ async fn a_refresh_fetches_a_new_token_and_keeps_the_rest() {
         client_id: Some("c".into()),
         extra: [("projectId".to_owned(), "p".to_owned())].into(),
     };
-    let new = refresh(&Client::new(), &settings(&server), &old).await.unwrap();
+    let new = refresh(&Client::default(), &settings(&server), &old).await.unwrap();
     let Credential::Oauth { access, refresh, account_id, email, extra, .. } = new else { panic!("a login") };
     assert_eq!((access, refresh), (Secret::new("copilot-1"), Secret::new("github-9")));
     assert_eq!((account_id.as_deref(), email.as_deref()), (Some("me"), Some("a@b.c")));

@@ -58,7 +58,7 @@ impl World {
     fn refresher(&self) -> Refresher {
         let mut settings = LoginSettings::default();
         settings.codex.endpoints.token.clone_from(&self.token_url);
-        Refresher::new(self.store(), Client::new(), settings, Arc::new(Hands(AtomicI64::new(NOW))))
+        Refresher::new(self.store(), Client::default(), settings, Arc::new(Hands(AtomicI64::new(NOW))))
     }
 
     fn put(&self, credential: Credential) -> ProfileId {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tidegate_protocol::{StopReason, Usage};
 
 use super::super::borrowed::{Text, unreadable};
-use super::super::{Decoder, Emit, Key, is_whole_object};
+use super::super::{Decoder, Emit, Key, Names, is_whole_object};
 use crate::classify::classify;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
@@ -14,6 +14,7 @@ use crate::stream::BlockKind;
 /// Reads one answer. Blocks are told apart by the index Anthropic gives them.
 #[derive(Default)]
 pub(super) struct Messages {
+    names: Names,
     /// The indexes that were begun: one that comes again is a repetition, not another block.
     begun: Vec<Key>,
     /// Arguments that came with the beginning of a call, as servers send them that do not stream arguments.
@@ -139,6 +140,10 @@ impl Decoder for Messages {
 }
 
 impl Messages {
+    pub(super) fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     fn begin_block(&mut self, index: Key, block: &Begun<'_>, emit: &mut Emit) {
         if self.begun.contains(&index) {
             return;
@@ -171,7 +176,8 @@ impl Messages {
                 let id = block.id.as_deref().filter(|id| !id.is_empty());
                 // Those who copy the format may forget the id; a result needs one.
                 let id = id.map_or_else(|| format!("call_{index}"), str::to_owned);
-                emit.open(index, BlockKind::ToolCall { id, name: text(&block.name) });
+                let name = self.names.from_wire(block.name.as_deref().unwrap_or_default()).into_owned();
+                emit.open(index, BlockKind::ToolCall { id, name });
                 let input = block.input.as_ref().filter(|input| !input.is_empty());
                 self.given = input.and_then(|input| Some((index, serde_json::to_string(input).ok()?)));
             }

@@ -11,7 +11,7 @@ mod stream_tests;
 use tidegate_net::{Headers, Method};
 
 use self::generation::Generation;
-use super::{Access, Decoder, Prepared, Target, Wire};
+use super::{Access, Decoder, Names, Prepared, Target, Wire};
 use crate::catalogue::ModelInfo;
 use crate::failure::Failure;
 use crate::frames::Framing;
@@ -36,8 +36,8 @@ impl Wire for AnthropicMessages {
         Framing::Sse
     }
 
-    fn decoder(&self, _model: &ModelInfo, _request: &Request) -> Box<dyn Decoder> {
-        Box::new(decode::Messages::default())
+    fn decoder(&self, _model: &ModelInfo, request: &Request) -> Box<dyn Decoder> {
+        Box::new(decode::Messages::new(Names::new(&request.tools)))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_protocol::{Block, Message, ThinkingLevel};
 
-use super::super::arguments;
+use super::super::{Names, arguments};
 use super::generation::Generation;
 use crate::catalogue::ModelInfo;
 use crate::replay::{Ids, replay};
@@ -19,7 +19,8 @@ const MOST_SYSTEM_MARKS: usize = 3;
 
 pub(super) fn body(request: &Request, model: &ModelInfo, generation: Generation) -> Value {
     let cache = cache_control(request.options.cache, model);
-    let mut messages = messages(&replay(&request.messages, model, Ids::Safe64));
+    let names = Names::new(&request.tools);
+    let mut messages = messages(&replay(&request.messages, model, Ids::Safe64), &names);
     if let Some(mark) = &cache {
         mark_last_user(&mut messages, mark);
     }
@@ -29,8 +30,8 @@ pub(super) fn body(request: &Request, model: &ModelInfo, generation: Generation)
         body["system"] = system.into();
     }
     if model.tools && !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
-        if let Some(choice) = tool_choice(&request.options.tool_choice) {
+        body["tools"] = request.tools.iter().map(|spec| tool(spec, &names)).collect();
+        if let Some(choice) = tool_choice(&request.options.tool_choice, &names) {
             body["tool_choice"] = choice;
         }
     }
@@ -98,7 +99,7 @@ fn system(texts: &[String], cache: Option<&Value>) -> Vec<Value> {
     texts.iter().enumerate().map(block).collect()
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, names: &Names) -> Value {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
     let given = |key: &str| tool.parameters.get(key).cloned();
@@ -106,26 +107,28 @@ fn tool(tool: &ToolSpec) -> Value {
     schema.insert("required".to_owned(), given("required").unwrap_or_else(|| json!([])));
     // Properties may refer to them.
     schema.extend(given("$defs").map(|definitions| ("$defs".to_owned(), definitions)));
-    json!({ "name": tool.name, "description": tool.description, "input_schema": schema })
+    json!({ "name": names.to_wire(&tool.name), "description": tool.description, "input_schema": schema })
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+fn tool_choice(choice: &ToolChoice, names: &Names) -> Option<Value> {
     match choice {
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!({ "type": "none" })),
         ToolChoice::Required => Some(json!({ "type": "any" })),
-        ToolChoice::Named(name) => Some(json!({ "type": "tool", "name": name })),
+        ToolChoice::Named(name) => Some(json!({ "type": "tool", "name": names.to_wire(name) })),
     }
 }
 
 /// The conversation. The user's side is one message until the model speaks again: roles must alternate, and the results
 /// of calls made together must stand together.
-fn messages(conversation: &[Message]) -> Vec<Value> {
+fn messages(conversation: &[Message], names: &Names) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     for message in conversation {
         let (role, blocks) = match message {
             Message::User { content, .. } => ("user", content.iter().filter_map(shown).collect()),
-            Message::Assistant { content, .. } => ("assistant", content.iter().filter_map(said).collect()),
+            Message::Assistant { content, .. } => {
+                ("assistant", content.iter().filter_map(|block| said(block, names)).collect())
+            }
             Message::ToolResult { tool_call_id, content, is_error, .. } => {
                 ("user", vec![tool_result(tool_call_id, content, *is_error)])
             }
@@ -156,7 +159,7 @@ fn shown(block: &Block) -> Option<Value> {
 }
 
 /// A block of the model's side.
-fn said(block: &Block) -> Option<Value> {
+fn said(block: &Block, names: &Names) -> Option<Value> {
     match block {
         Block::Text { text, .. } => text_block(text),
         Block::Thinking { thinking, thinking_signature, redacted } => match thinking_signature {
@@ -169,7 +172,7 @@ fn said(block: &Block) -> Option<Value> {
         },
         Block::ToolCall { id, name, arguments, .. } => {
             let input = arguments::object(arguments);
-            Some(json!({ "type": "tool_use", "id": id, "name": name, "input": input }))
+            Some(json!({ "type": "tool_use", "id": id, "name": names.to_wire(name), "input": input }))
         }
         Block::Image { .. } => None,
     }

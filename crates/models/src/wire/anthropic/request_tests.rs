@@ -5,7 +5,7 @@ use tidegate_protocol::{Block, Message, StopReason, ThinkingLevel};
 use tidegate_secrets::Secret;
 
 use super::super::testing::{
-    assistant, body, call, headers, image, model, prepare, request, result, thought, weather,
+    assistant, body, call, dotted, headers, image, model, prepare, request, result, thought, weather,
 };
 use super::*;
 use crate::catalogue::Api;
@@ -186,6 +186,21 @@ fn a_tool_keeps_what_anthropic_reads_of_its_schema() {
         ])
     );
     assert_eq!(body.get("tool_choice"), None);
+}
+
+#[test]
+fn a_name_no_vendor_takes_is_written_differently_everywhere() {
+    let model = claude("claude-opus-4-5");
+    let messages = vec![
+        Message::user("hi", 1),
+        assistant(&model, vec![call("c1", "files.read", json!({}))], StopReason::ToolUse),
+        result("c1", "files.read", vec![Block::text("x")], false),
+    ];
+    let options = Options { tool_choice: ToolChoice::Named("files.read".to_owned()), ..Options::default() };
+    let body = sent(&model, &Request { tools: vec![dotted()], options, ..request(messages) });
+    let names =
+        [&body["tools"][0]["name"], &body["tool_choice"]["name"], &body["messages"][1]["content"][0]["name"]];
+    assert_eq!(names, ["files_read"; 3]);
 }
 
 #[test]

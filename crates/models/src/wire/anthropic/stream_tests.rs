@@ -163,6 +163,13 @@ fn a_call_without_arguments_is_whole_when_the_model_went_on_or_ended() {
 }
 
 #[test]
+fn a_tool_gets_its_own_name_back() {
+    let block = r#"{"type":"tool_use","id":"a","name":"files_read","input":{}}"#;
+    let events = events(&[began(), begin(0, block), stop(0), ended("tool_use")].concat());
+    assert_eq!(blocks(&events), [call("a", "files.read", json!({}))]);
+}
+
+#[test]
 fn a_call_without_an_id_gets_one() {
     let block = r#"{"type":"tool_use","id":"","name":"weather","input":{}}"#;
     let events = events(&[began(), begin(2, block), stop(2), ended("tool_use")].concat());

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::super::{Emit, Key, is_whole_object};
+use super::super::{Emit, Key, Names, is_whole_object};
 use super::decode::CallDelta;
 use crate::stream::BlockKind;
 
 #[derive(Default)]
 pub(super) struct Calls {
+    names: Names,
     begun: Vec<Call>,
     /// Thoughts that belong to calls and come back with them, by the call's id.
     details: Vec<(String, Value)>,
@@ -24,6 +25,10 @@ struct Call {
 }
 
 impl Calls {
+    pub(super) fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     pub(super) fn take(&mut self, delta: &CallDelta<'_>, next: &mut Key, emit: &mut Emit) {
         let id = delta.id.as_deref().unwrap_or_default();
         let function = delta.function.as_ref();
@@ -41,7 +46,7 @@ impl Calls {
             }
         }
         if call.key.is_none() && !call.id.is_empty() && !call.name.is_empty() {
-            call.open(next, emit);
+            call.open(&self.names, next, emit);
         }
         match call.key {
             Some(key) => emit.push(key, arguments),
@@ -85,7 +90,7 @@ impl Calls {
                     number += 1;
                 }
                 self.begun[at].id = format!("call_{number}");
-                self.begun[at].open(next, emit);
+                self.begun[at].open(&self.names, next, emit);
             }
         }
     }
@@ -111,10 +116,11 @@ impl Calls {
 }
 
 impl Call {
-    fn open(&mut self, next: &mut Key, emit: &mut Emit) {
+    fn open(&mut self, names: &Names, next: &mut Key, emit: &mut Emit) {
         let key = *next;
         *next += 1;
-        emit.open(key, BlockKind::ToolCall { id: self.id.clone(), name: self.name.clone() });
+        let name = names.from_wire(&self.name).into_owned();
+        emit.open(key, BlockKind::ToolCall { id: self.id.clone(), name });
         emit.push(key, &std::mem::take(&mut self.early));
         self.key = Some(key);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tidegate_protocol::{StopReason, Usage};
 
 use super::super::borrowed::{First, JsonText, Text, unreadable};
-use super::super::{Decoder, Emit, Key};
+use super::super::{Decoder, Emit, Key, Names};
 use super::THOUGHT_FIELDS;
 use super::calls::Calls;
 use super::content::{Content, Part};
@@ -148,6 +148,10 @@ impl Decoder for Completions {
 }
 
 impl Completions {
+    pub(super) fn new(names: Names) -> Self {
+        Self { calls: Calls::new(names), ..Self::default() }
+    }
+
     fn take(&mut self, delta: Delta<'_>, emit: &mut Emit) {
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         // Some servers send the same thought in two fields.

@@ -3,14 +3,19 @@
 use serde_json::{Map, Value, json};
 use tidegate_protocol::{Block, Message};
 
-use super::super::arguments;
+use super::super::{Names, arguments};
 use super::THOUGHT_FIELDS;
 use crate::catalogue::{Compat, ModelInfo};
 
 /// Stands between a tool's result and a user's message where a server wants the model to speak between them.
 const BETWEEN: &str = "I have the results of the tools.";
 
-pub(super) fn messages(system: &[String], conversation: &[Message], model: &ModelInfo) -> Vec<Value> {
+pub(super) fn messages(
+    system: &[String],
+    conversation: &[Message],
+    model: &ModelInfo,
+    names: &Names,
+) -> Vec<Value> {
     let compat = &model.compat;
     let mut out = Vec::new();
     out.extend(instructions(system, model));
@@ -21,10 +26,10 @@ pub(super) fn messages(system: &[String], conversation: &[Message], model: &Mode
         }
         match message {
             Message::User { content, .. } => push_user(&mut out, user_content(content), compat),
-            Message::Assistant { content, .. } => out.extend(assistant(content, compat)),
+            Message::Assistant { content, .. } => out.extend(assistant(content, compat, names)),
             Message::ToolResult { tool_call_id, tool_name, content, .. } => {
                 images.extend(content.iter().filter_map(image));
-                out.push(result(tool_call_id, tool_name, content, compat));
+                out.push(result(tool_call_id, &names.to_wire(tool_name), content, compat));
             }
         }
     }
@@ -83,7 +88,7 @@ fn joined(content: &[Block], between: &str) -> String {
     texts.collect::<Vec<_>>().join(between)
 }
 
-fn assistant(content: &[Block], compat: &Compat) -> Option<Value> {
+fn assistant(content: &[Block], compat: &Compat, names: &Names) -> Option<Value> {
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
     let mut text = joined(content, "");
@@ -97,7 +102,7 @@ fn assistant(content: &[Block], compat: &Compat) -> Option<Value> {
             }
             Block::ToolCall { id, name, arguments, thought_signature } => {
                 let arguments = arguments::object(arguments).to_string();
-                let function = json!({ "name": name, "arguments": arguments });
+                let function = json!({ "name": names.to_wire(name), "arguments": arguments });
                 calls.push(json!({ "id": id, "type": "function", "function": function }));
                 let detail = thought_signature.as_deref().map(serde_json::from_str::<Value>);
                 details.extend(detail.and_then(Result::ok).filter(Value::is_object));

@@ -12,7 +12,7 @@ mod stream_tests;
 
 use tidegate_net::{Headers, Method};
 
-use super::{Decoder, Prepared, Target, Wire};
+use super::{Decoder, Names, Prepared, Target, Wire};
 use crate::catalogue::ModelInfo;
 use crate::failure::Failure;
 use crate::frames::Framing;
@@ -48,7 +48,7 @@ impl Wire for OpenaiCompletions {
         Framing::Sse
     }
 
-    fn decoder(&self, _model: &ModelInfo, _request: &Request) -> Box<dyn Decoder> {
-        Box::new(decode::Completions::default())
+    fn decoder(&self, _model: &ModelInfo, request: &Request) -> Box<dyn Decoder> {
+        Box::new(decode::Completions::new(Names::new(&request.tools)))
     }
 }

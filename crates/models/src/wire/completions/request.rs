@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_protocol::{Block, Message, ThinkingLevel};
 
+use super::super::Names;
 use super::messages::{mark_last, messages};
 use crate::catalogue::{MaxTokensField, ModelInfo, ThinkingFormat};
 use crate::replay::{Ids, replay};
@@ -17,7 +18,8 @@ pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
     let options = &request.options;
     let ids = if compat.short_tool_ids { Ids::Nine } else { Ids::Before40 };
     let conversation = replay(&request.messages, model, ids);
-    let mut messages = messages(&request.system, &conversation, model);
+    let names = Names::new(&request.tools);
+    let mut messages = messages(&request.system, &conversation, model, &names);
     if compat.cache_control && options.cache != CacheRetention::None {
         mark_last(&mut messages);
     }
@@ -33,7 +35,7 @@ pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
         MaxTokensField::MaxTokens => "max_tokens",
     };
     body[limit] = options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens).into();
-    tools(&mut body, request, model, &conversation);
+    tools(&mut body, request, model, &conversation, &names);
     thinking(&mut body, options.thinking, model);
     if let Some(temperature) = options.temperature.filter(|_| takes_temperature(options.thinking, model)) {
         body["temperature"] = temperature.into();
@@ -41,7 +43,7 @@ pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
     body
 }
 
-fn tools(body: &mut Value, request: &Request, model: &ModelInfo, conversation: &[Message]) {
+fn tools(body: &mut Value, request: &Request, model: &ModelInfo, conversation: &[Message], names: &Names) {
     if !model.tools {
         return;
     }
@@ -53,20 +55,20 @@ fn tools(body: &mut Value, request: &Request, model: &ModelInfo, conversation: &
         return;
     }
     let strict = model.compat.supports_strict_mode;
-    body["tools"] = request.tools.iter().map(|spec| tool(spec, strict)).collect();
+    body["tools"] = request.tools.iter().map(|spec| tool(spec, strict, names)).collect();
     match &request.options.tool_choice {
         ToolChoice::Auto => {}
         ToolChoice::None => body["tool_choice"] = "none".into(),
         ToolChoice::Required => body["tool_choice"] = "required".into(),
         ToolChoice::Named(name) => {
-            body["tool_choice"] = json!({ "type": "function", "function": { "name": name } });
+            body["tool_choice"] = json!({ "type": "function", "function": { "name": names.to_wire(name) } });
         }
     }
 }
 
-fn tool(tool: &ToolSpec, takes_strict: bool) -> Value {
+fn tool(tool: &ToolSpec, takes_strict: bool, names: &Names) -> Value {
     let mut function = json!({
-        "name": tool.name,
+        "name": names.to_wire(&tool.name),
         "description": tool.description,
         "parameters": tool.parameters,
     });

@@ -6,7 +6,7 @@ use tidegate_secrets::Secret;
 
 use super::super::Access;
 use super::super::testing::{
-    assistant, body, call, headers, image, model, prepare, request, result, thought, weather,
+    assistant, body, call, dotted, headers, image, model, prepare, request, result, thought, weather,
 };
 use super::*;
 use crate::catalogue::{Api, Compat, MaxTokensField, ThinkingFormat};
@@ -265,6 +265,31 @@ fn the_model_speaks_between_a_result_and_a_user_where_a_server_wants_it_so() {
     };
     assert_eq!(roles(vec![Block::text("rain")]), ["user", "assistant", "tool", "assistant", "user"]);
     assert_eq!(roles(vec![image("eA==")]), ["user", "assistant", "tool", "assistant", "user", "user"]);
+}
+
+#[test]
+fn a_name_no_vendor_takes_is_written_differently_everywhere() {
+    let model = plain(Compat { requires_tool_result_name: true, ..Compat::default() });
+    let mut messages = asked(&model, vec![call("c1", "files.read", json!({}))]);
+    messages[2] = result("c1", "files.read", vec![Block::text("x")], false);
+    let options = Options { tool_choice: ToolChoice::Named("files.read".to_owned()), ..Options::default() };
+    let body = sent(&model, &Request { tools: vec![dotted()], options, ..request(messages) });
+    let names = [
+        &body["tools"][0]["function"]["name"],
+        &body["tool_choice"]["function"]["name"],
+        &body["messages"][1]["tool_calls"][0]["function"]["name"],
+        &body["messages"][2]["name"],
+    ];
+    assert_eq!(names, ["files_read"; 4]);
+}
+
+#[test]
+fn short_ids_go_to_those_who_take_no_others() {
+    let model = plain(Compat { short_tool_ids: true, ..Compat::default() });
+    let body = sent(&model, &request(asked(&model, vec![bern()])));
+    let id = body["messages"][1]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+    assert_eq!(body["messages"][2]["tool_call_id"], id);
 }
 
 #[test]

@@ -193,6 +193,12 @@ fn whole_calls_without_index_or_id_are_calls() {
 }
 
 #[test]
+fn a_tool_gets_its_own_name_back() {
+    let piece = json!([{ "index": 0, "id": "a", "function": { "name": "files_read", "arguments": "{}" } }]);
+    assert_eq!(called(&[piece]), [call("a", "files.read", json!({}))]);
+}
+
+#[test]
 fn a_call_without_index_goes_on_with_its_id_or_with_nothing() {
     let pieces = [
         json!([{ "id": "a", "function": { "name": "weather", "arguments": "{\"city\":" } }]),
