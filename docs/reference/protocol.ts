@@ -6,7 +6,11 @@ export type Ask = { text: string, session: string, agent?: string | null,
 /**
  * Begin a fresh log of the conversation.
  */
-newSession: boolean, provider?: string | null, profile?: string | null, timeoutMs?: number | null, key: string, };
+newSession: boolean, provider?: string | null, 
+/**
+ * `provider/model` or an alias.
+ */
+model?: string | null, profile?: string | null, thinking?: ThinkingLevel | null, timeoutMs?: number | null, key: string, };
 
 export type AskAnswer = { runId: RunId, createdAt: number, 
 /**
@@ -26,11 +30,45 @@ export type Attachment = { name: string, mimeType: string,
  */
 url: string, size?: number | null, };
 
-export type Block = { "type": "text", text: string, } | { "type": "thinking", thinking: string, thinkingSignature?: string | null, } | { "type": "image", 
+export type Block = { "type": "text", text: string, 
+/**
+ * What its provider wants back with it, opaque.
+ */
+textSignature?: string | null, } | { "type": "thinking", thinking: string, 
+/**
+ * The provider's proof, or the whole of its own form: only the same model can read it.
+ */
+thinkingSignature?: string | null, 
+/**
+ * The provider hid the words; the signature holds them.
+ */
+redacted?: boolean, } | { "type": "image", 
 /**
  * Base64.
  */
-data: string, mimeType: string, } | { "type": "toolCall", id: string, name: string, arguments: unknown, };
+data: string, mimeType: string, } | { "type": "toolCall", id: string, name: string, 
+/**
+ * An object; a string when the model wrote something that is no JSON.
+ */
+arguments: unknown, thoughtSignature?: string | null, };
+
+export type CallFailure = { 
+/**
+ * The class: `auth`, `rateLimit`, `overloaded`, `billing`, `timeout`, `format`, `noSuchModel`, `broken`, …
+ */
+reason: string, message: string, 
+/**
+ * The credential.
+ */
+profileId?: string | null, 
+/**
+ * The HTTP status, when there was an answer.
+ */
+status?: number | null, 
+/**
+ * How long the provider asks to wait.
+ */
+retryAfterMs?: number | null, };
 
 export type ChannelName = string;
 
@@ -60,7 +98,7 @@ export type EntryId = string;
 
 export type ErrorBody = { code: ErrorCode, message: string, details?: unknown, };
 
-export type ErrorCode = "UNKNOWN_COMMAND" | "UNKNOWN_OPTION" | "MISSING_VALUE" | "INVALID_VALUE" | "ASK_INPUT_REQUIRED" | "UNSUPPORTED_PROVIDER" | "AUTH_REQUIRED" | "MODEL_UNAVAILABLE" | "DEADLINE_EXCEEDED" | "ABORTED" | "INTERRUPTED" | "POISON" | "SESSION_BUSY" | "IDEMPOTENCY_CONFLICT" | "STALE_FENCE" | "NOT_FOUND" | "UNAVAILABLE" | "CLOSING" | "HOME_BUSY" | "HOME_UNUSABLE" | "STORAGE_DAMAGED" | "STORAGE_FULL" | "STORAGE_IO" | "STORAGE_READ_ONLY" | "STORAGE_NEWER" | "STORAGE_UNAVAILABLE" | "CONFIG_SYNTAX" | "CONFIG_INVALID" | "CONFIG_INCLUDE" | "CONFIG_ENV_MISSING" | "CONFIG_CONFLICT" | "CONFIG_IO" | "CONFIG_PATH" | "CONFIG_VALUE" | "UNAUTHORIZED" | "FORBIDDEN" | "LOGIN_CODE_INVALID" | "TOO_MANY_REQUESTS" | "BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "METHOD_NOT_ALLOWED" | "PORT_IN_USE" | "AUDIT_BROKEN" | "GATEWAY_RUNNING" | "GATEWAY_STOPPED" | "INTERNAL";
+export type ErrorCode = "UNKNOWN_COMMAND" | "UNKNOWN_OPTION" | "MISSING_VALUE" | "INVALID_VALUE" | "ASK_INPUT_REQUIRED" | "UNSUPPORTED_PROVIDER" | "AUTH_REQUIRED" | "MODEL_UNAVAILABLE" | "CONTEXT_OVERFLOW" | "POLICY_DENIED" | "BUDGET_EXCEEDED" | "CREDENTIALS_UNREADABLE" | "LOGIN_FAILED" | "DEADLINE_EXCEEDED" | "ABORTED" | "INTERRUPTED" | "POISON" | "SESSION_BUSY" | "IDEMPOTENCY_CONFLICT" | "STALE_FENCE" | "NOT_FOUND" | "UNAVAILABLE" | "CLOSING" | "HOME_BUSY" | "HOME_UNUSABLE" | "STORAGE_DAMAGED" | "STORAGE_FULL" | "STORAGE_IO" | "STORAGE_READ_ONLY" | "STORAGE_NEWER" | "STORAGE_UNAVAILABLE" | "CONFIG_SYNTAX" | "CONFIG_INVALID" | "CONFIG_INCLUDE" | "CONFIG_ENV_MISSING" | "CONFIG_CONFLICT" | "CONFIG_IO" | "CONFIG_PATH" | "CONFIG_VALUE" | "UNAUTHORIZED" | "FORBIDDEN" | "LOGIN_CODE_INVALID" | "TOO_MANY_REQUESTS" | "BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "METHOD_NOT_ALLOWED" | "PORT_IN_USE" | "AUDIT_BROKEN" | "GATEWAY_RUNNING" | "GATEWAY_STOPPED" | "INTERNAL";
 
 export type Failure = { error: Problem, };
 
@@ -88,7 +126,19 @@ deadlineMs: number,
 /**
  * How many earlier messages the model is shown.
  */
-history: number, };
+history: number, 
+/**
+ * What the run may cost.
+ */
+maxCost?: Cost | null, 
+/**
+ * Tokens of an answer at most; the model's own limit when absent.
+ */
+maxTokens?: number | null, 
+/**
+ * Time one model call may take, in milliseconds.
+ */
+callTimeoutMs?: number | null, };
 
 export type LogLine = { seq: number, role: Role, text: string, at: number, runId: RunId, };
 
@@ -113,6 +163,28 @@ route: string,
 stage: string, } | { "role": "toolResult", toolCallId: string, toolName: string, content: Array<Block>, isError: boolean, details?: unknown, timestamp: number, };
 
 export type ModelRef = { provider: string, model: string, };
+
+export type ModelTested = { model: ModelRef, 
+/**
+ * The credential that was used last.
+ */
+profileId?: string | null, elapsedMs: number, usage: Usage, 
+/**
+ * The provider did not say what was used; the tokens are counted from the characters.
+ */
+estimated: boolean, 
+/**
+ * What the model said; absent when it failed.
+ */
+text?: string | null, 
+/**
+ * Why it failed.
+ */
+failure?: CallFailure | null, 
+/**
+ * What was tried before, and failed.
+ */
+passedOver: Array<CallFailure>, };
 
 export type Origin = { api: string, provider: string, model: string, profileId?: string | null, 
 /**
@@ -186,7 +258,11 @@ export type RunEvent = { runId: RunId, attempt: number,
 /**
  * From 1 in each attempt, without a gap.
  */
-seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, });
+seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
+/**
+ * The class of the failure, such as `rateLimit`.
+ */
+reason: string, message: string, } | { "event": "overBudget", message: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, });
 
 export type RunId = string;
 
@@ -208,7 +284,11 @@ configRevision: string,
 /**
  * The models to try, in order.
  */
-models: Array<ModelRef>, limits: Limits, };
+models: Array<ModelRef>, 
+/**
+ * The credential to use and no other, when somebody named one.
+ */
+profile?: string | null, thinking?: ThinkingLevel | null, limits: Limits, };
 
 export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted" | string;
 
@@ -257,6 +337,18 @@ address: string | null, ready: boolean, problems: Array<string>, channels: unkno
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
 export type TenantId = string;
+
+export type TestModel = { agent?: string | null, provider?: string | null, 
+/**
+ * `provider/model` or an alias.
+ */
+model?: string | null, 
+/**
+ * The credential to use and no other.
+ */
+profile?: string | null, };
+
+export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
 export type Usage = { input: number, output: number, cacheRead: number, cacheWrite: number, cost: Cost, };
 
