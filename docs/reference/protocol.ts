@@ -52,6 +52,24 @@ data: string, mimeType: string, } | { "type": "toolCall", id: string, name: stri
  */
 arguments: unknown, thoughtSignature?: string | null, };
 
+export type CallFailure = { 
+/**
+ * The class: `auth`, `rateLimit`, `overloaded`, `billing`, `timeout`, `format`, `noSuchModel`, `broken`, …
+ */
+reason: string, message: string, 
+/**
+ * The credential.
+ */
+profileId?: string | null, 
+/**
+ * The HTTP status, when there was an answer.
+ */
+status?: number | null, 
+/**
+ * How long the provider asks to wait.
+ */
+retryAfterMs?: number | null, };
+
 export type ChannelName = string;
 
 export type Cost = number;
@@ -145,6 +163,28 @@ route: string,
 stage: string, } | { "role": "toolResult", toolCallId: string, toolName: string, content: Array<Block>, isError: boolean, details?: unknown, timestamp: number, };
 
 export type ModelRef = { provider: string, model: string, };
+
+export type ModelTested = { model: ModelRef, 
+/**
+ * The credential that was used last.
+ */
+profileId?: string | null, elapsedMs: number, usage: Usage, 
+/**
+ * The provider did not say what was used; the tokens are counted from the characters.
+ */
+estimated: boolean, 
+/**
+ * What the model said; absent when it failed.
+ */
+text?: string | null, 
+/**
+ * Why it failed.
+ */
+failure?: CallFailure | null, 
+/**
+ * What was tried before, and failed.
+ */
+passedOver: Array<CallFailure>, };
 
 export type Origin = { api: string, provider: string, model: string, profileId?: string | null, 
 /**
@@ -297,6 +337,16 @@ address: string | null, ready: boolean, problems: Array<string>, channels: unkno
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
 export type TenantId = string;
+
+export type TestModel = { agent?: string | null, provider?: string | null, 
+/**
+ * `provider/model` or an alias.
+ */
+model?: string | null, 
+/**
+ * The credential to use and no other.
+ */
+profile?: string | null, };
 
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 

@@ -13,7 +13,7 @@ use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_runtime::{Clock as _, SystemClock, redact};
 
 use crate::arguments::Parsed;
-use crate::failure::{Failure, With as _};
+use crate::failure::{Failure, Message, With as _};
 use crate::output::{Output, complain, print_json, printable};
 use crate::{commands, texts};
 
@@ -53,6 +53,10 @@ impl App {
         text.fill(self.language.get(), values)
     }
 
+    pub(crate) fn message<'a>(&self, message: &'a Message) -> &'a str {
+        message.in_language(self.language.get())
+    }
+
     /// The configuration for a command that must run. A bad file is never silently replaced: the last good one comes
     /// with a banner, and without one the command is refused.
     pub(crate) fn config(&self, home: &Home) -> Result<Loaded, Failure> {
@@ -81,13 +85,13 @@ impl App {
     }
 
     fn hint(&self, failure: &Failure) -> Option<String> {
-        let hint = failure.hint.as_ref()?.in_language(self.language.get());
+        let hint = self.message(failure.hint.as_ref()?);
         Some(redact(hint).replace("{program}", &self.program))
     }
 
     /// Tells what went wrong, in the form that was asked for, and gives the exit code.
     pub(crate) fn report(&self, failure: &Failure, json: bool) -> ExitCode {
-        let message = redact(failure.message.in_language(self.language.get())).into_owned();
+        let message = redact(self.message(&failure.message)).into_owned();
         if json {
             let mut error =
                 json!({ "success": false, "error": { "code": failure.code, "message": message } });

@@ -8,6 +8,7 @@ use tidegate_engine::{EngineError, SettingsError};
 use tidegate_models::CannotSpeak;
 use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::catalogue::{Language, Text};
+use tidegate_secrets::SecretsError;
 use tidegate_storage::StoreError;
 
 use crate::arguments::Command;
@@ -203,6 +204,31 @@ impl From<CannotSpeak> for Failure {
                 Self::with_usual_hint(code, Message::plain(error.to_string()))
             }
         }
+    }
+}
+
+impl From<SecretsError> for Failure {
+    fn from(error: SecretsError) -> Self {
+        let code = match &error {
+            SecretsError::NoSuchProfile(name) => {
+                return Self::new(ErrorCode::NotFound, texts::PROFILE_NOT_FOUND.with(&[("name", name)]))
+                    .with_hint(texts::SEE_AUTH_STATUS.with(&[]));
+            }
+            SecretsError::BadId(_) | SecretsError::TooMany(_) | SecretsError::Import(_) => {
+                ErrorCode::InvalidValue
+            }
+            SecretsError::Io { .. } => ErrorCode::HomeUnusable,
+            SecretsError::Busy { .. } => ErrorCode::HomeBusy,
+            SecretsError::Randomness => ErrorCode::Internal,
+            SecretsError::Damaged { .. }
+            | SecretsError::Newer { .. }
+            | SecretsError::KeyUnavailable { .. }
+            | SecretsError::KeychainUnusable { .. }
+            | SecretsError::Unreadable { .. }
+            | SecretsError::UnknownKind { .. } => ErrorCode::CredentialsUnreadable,
+        };
+        // The text says itself what mends it.
+        Self::new(code, Message::plain(error.to_string()))
     }
 }
 

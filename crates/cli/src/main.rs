@@ -2,6 +2,7 @@
 
 mod app;
 mod arguments;
+mod bars;
 mod commands;
 mod failure;
 mod log;

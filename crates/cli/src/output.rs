@@ -30,8 +30,22 @@ impl Output {
         self.paint("1", text)
     }
 
+    pub(crate) fn blue(self, text: &str) -> String {
+        self.paint("34", text)
+    }
+
+    /// Cells of a line: those of the terminal, or what is usual.
+    pub(crate) fn columns(self) -> usize {
+        let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let seen = || {
+            let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| self.terminal)?;
+            Some(usize::from(size.ws_col))
+        };
+        asked.or_else(seen).filter(|columns| *columns > 0).unwrap_or(80)
+    }
+
     fn paint(self, style: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour && !text.is_empty() { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, StoredStandings};
+use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, StoredStandings, Wish};
 use tidegate_gateway::Server;
 use tidegate_policy::Principal;
-use tidegate_protocol::api::{Deleted, SendDecision};
+use tidegate_protocol::api::{Deleted, ModelTested, SendDecision, TestModel};
 use tidegate_protocol::{ErrorCode, OutboxId, RunId, SessionKey};
 use tidegate_runtime::SystemClock;
 use tidegate_storage::{AbortOutcome, Decided, OutboxState};
@@ -26,6 +26,8 @@ use crate::texts;
 
 /// How long a call that changes one thing may take.
 const CALL: Duration = Duration::from_secs(30);
+/// How long a model may take to show whether it answers; the holder gives up before that.
+const TEST: Duration = Duration::from_mins(3);
 /// How long a holder may take to say that it is there.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long a holder that lets go waits for those who still read their answers.
@@ -202,6 +204,18 @@ impl Reach {
         }
     }
 
+    /// One tiny call to a model, metered wherever it is made.
+    pub(crate) async fn test_model(self, asked: &TestModel) -> Result<ModelTested, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.post("/api/v1/models/test", asked, TEST).await?),
+            Self::Own(held) => {
+                let tested = test_here(&held.engine, asked).await;
+                held.let_go().await;
+                Ok(tested?)
+            }
+        }
+    }
+
     pub(crate) async fn abort(self, run: RunId) -> Result<AbortOutcome, Failure> {
         match self {
             Self::Running(client) => {
@@ -235,6 +249,19 @@ impl Reach {
             }
         }
     }
+}
+
+async fn test_here(engine: &Engine, asked: &TestModel) -> Result<ModelTested, EngineError> {
+    let settings = engine.settings();
+    let scope = settings.scope(asked.agent.as_deref())?;
+    let wish = Wish {
+        provider: asked.provider.as_deref(),
+        model: asked.model.as_deref(),
+        profile: asked.profile.as_deref(),
+        ..Wish::default()
+    };
+    let spec = settings.run_spec(&scope, &wish)?;
+    engine.probe(&scope, spec).await
 }
 
 /// For one step of an address.

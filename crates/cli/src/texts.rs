@@ -39,6 +39,148 @@ texts! {
     NO_SUCH_AGENT: "there is no agent {name}; known: {known}", "没有名为 {name} 的 agent；已有：{known}";
     INTERRUPTED_RUNS: "note: {count} earlier run(s) ended before they could answer; see: {program} runs list --state interrupted", "注意：{count} 个先前的运行没有来得及回答就结束了；查看：{program} runs list --state interrupted";
 
+    MISSING_SUBCOMMAND: "Missing {word} subcommand.", "缺少 {word} 的子命令。";
+    TAKES_NO_VALUE: "--{name} takes no value", "--{name} 不带值";
+
+    UNSUPPORTED_AUTH_PROVIDER: "Unsupported auth provider: {provider}", "不支持登录的模型提供方：{provider}";
+    KEY_ON_COMMAND_LINE: "a key does not belong on the command line, where the shell's history and other programs can read it; if this was one, make a new one", "密钥不应写在命令行上：shell 历史和其他程序都能读到；若刚才写的是密钥，请换一个新的";
+    KEY_FROM_STDIN: "It is asked for in a terminal, or read with --stdin: {program} auth login <provider> --stdin < file", "可在终端中输入，或用 --stdin 读取：{program} auth login <提供方> --stdin < 文件";
+    NOBODY_TO_ASK: "there is no terminal to ask for the key of {provider}", "没有终端可以输入 {provider} 的密钥";
+    KEY_QUESTION: "Key for {name} (it is not shown): ", "{name} 的密钥（不显示）：";
+    WHERE_KEYS_ARE: "Keys for {name}: {url}", "{name} 的密钥在此获取：{url}";
+    NO_KEY_GIVEN: "no key was given; nothing is stored", "没有输入密钥；未保存任何内容";
+    NOT_A_KEY: "that is not a key: it has blanks, line breaks or other characters no key has; nothing is stored", "这不是密钥：含有空格、换行或密钥不会有的字符；未保存任何内容";
+    PROFILE_EXISTS: "there is a credential {id} already", "已有凭据 {id}";
+    PROFILE_EXISTS_HINT: "Replace it with --yes, or keep both with --name <name>", "用 --yes 替换，或用 --name <名称> 另存";
+    REPLACE_QUESTION: "Replace the credential {id}? [y/N] ", "替换凭据 {id}？[y/N] ";
+    NOTHING_STORED: "nothing was stored", "没有保存任何内容";
+    LOGIN_CANCELLED: "cancelled; nothing is stored", "已取消；未保存任何内容";
+    PROFILE_CREATED: "Auth profile created: {id}", "已创建登录信息：{id}";
+    CREDENTIAL_EXPIRES: "Credential expires: {at}", "凭据到期时间：{at}";
+    TRY_IT: "See that it works: {program} models test {provider}", "试一下：{program} models test {provider}";
+    LOGIN_NEEDS_TERMINAL: "ERROR: {provider} login requires an interactive terminal.", "ERROR: {provider} 的登录需要交互式终端。";
+    NO_CLIENT_ID: "no client id is set for {provider}", "没有设置 {provider} 的客户端编号";
+    NO_CLIENT_ID_HINT: "Set one that you may use: {program} config set auth.clients.{provider}.clientId <id>", "请设置你有权使用的编号：{program} config set auth.clients.{provider}.clientId <编号>";
+    CLIENT_ID_WHERE: "A login at {name} names the program that asks. Tidegate brings no such client id: use one that you registered or may use. To keep it: auth.clients.{provider}.clientId in the configuration.", "在 {name} 登录需要说明是哪个程序。Tidegate 不自带客户端编号：请用你注册的或有权使用的。可保存在配置的 auth.clients.{provider}.clientId。";
+    CLIENT_ID_QUESTION: "Client id: ", "客户端编号：";
+    LOGIN_OPEN: "Open this address in a browser:", "请在浏览器中打开：";
+    LOGIN_CODE: "and type this code there:", "并输入此代码：";
+    LOGIN_PASTE: "If the browser does not come back by itself, paste the address it ended at: ", "若浏览器没有自动返回，请粘贴最后停留的地址：";
+    LOGIN_AGAIN: "Nothing was stored. Begin again: {program} auth login", "未保存任何内容。请重新开始：{program} auth login";
+    NO_AUTH_PROFILES: "No auth profiles configured.", "没有登录信息。";
+    AUTH_HINT: "Hint: run \"{program} auth login openai-codex\"", "提示：运行 \"{program} auth login openai-codex\"";
+    AUTH_PROFILES: "Auth profiles:", "登录信息：";
+    PROFILE_FILE: "Profile file: {file}", "文件：{file}";
+    ACTIVE_PROFILE: "Active profile: {id}", "当前使用：{id}";
+    AUTH_UNREADABLE: "unreadable: {reason}", "无法读取：{reason}";
+    AUTH_ENVIRONMENT: "Keys in environment variables:", "环境变量中的密钥：";
+    AUTH_CONFIGURED: "Keys in the configuration:", "配置中的密钥：";
+    AUTH_RESTING: "Left alone for now:", "暂不使用：";
+    AUTH_NOTICE: "note: {notice}", "注意：{notice}";
+    PROFILE_NOT_FOUND: "ERROR: Profile {name} not found", "ERROR: 没有登录信息 {name}";
+    PROFILE_CHOSEN: "Active profile set: {id}", "当前使用：{id}";
+    PROFILE_REMOVED: "Profile removed: {id}", "已删除：{id}";
+    PROFILES_REMOVED: "All auth profiles removed.", "已删除所有登录信息。";
+    NO_ACTIVE_PROFILE: "No active profile to remove.", "没有当前使用的登录信息可删除。";
+    LOGOUT_ALL_OR_ONE: "--all removes every profile; name one or use --all, not both", "--all 会删除全部；请指定一个或使用 --all，不要同时使用";
+    NOTHING_TO_IMPORT: "there is no profile in {file} that can be read", "{file} 中没有可读取的登录信息";
+    PROFILE_IMPORTED: "Profile imported: {id}", "已导入：{id}";
+    PROFILE_NOT_IMPORTED: "left as it is, there is one of that name: {id}", "已有同名的，保持不变：{id}";
+    IMPORT_KEEPS_FILE: "{file} still holds them in the clear; remove it when you no longer need it", "{file} 中仍有明文；不再需要时请删除";
+    NO_KEY_YET: "There is no key yet; the first credential makes one: {program} auth login <provider>", "还没有密钥；保存第一个凭据时会生成：{program} auth login <提供方>";
+    KEY_ROTATED: "A new key seals the credentials ({place}): {count} sealed anew, the old one is gone", "已换用新密钥（{place}）：重新加密 {count} 个，旧密钥已删除";
+    NOT_RESEALED: "note: {id} could not be opened; it is as it was, and so is its key", "注意：{id} 无法打开；它和它的密钥保持原样";
+
+    NO_MODELS: "No provider has a credential yet, so the built-in offline model answers. Get a real one: {program} auth login anthropic (or openai, google, …). Everything that is known: {program} models list --all", "还没有任何凭据，由内置的离线模型回答。使用真实模型：{program} auth login anthropic（或 openai、google 等）。查看全部：{program} models list --all";
+    NO_MODELS_KNOWN: "No models of {provider} are known by name; any works, as {provider}/<model>", "没有 {provider} 的模型名单；可直接写 {provider}/<模型>";
+    MODEL_TITLES: "model,name,context,in / out per million,can,credential,alias,answers as", "模型,名称,上下文,每百万输入 / 输出,能力,凭据,别名,用作";
+    THINKS: "thinks", "思考";
+    SEES: "images", "图像";
+    PRIMARY: "primary", "首选";
+    FALLBACK_N: "fallback {n}", "备用 {n}";
+    YES: "yes", "有";
+    NO: "no", "无";
+    FREE: "free", "免费";
+    MODEL_SET: "{model} answers from now on: {path} set (revision {revision})", "今后由 {model} 回答：已设置 {path}（第 {revision} 版）";
+    MODEL_WITHOUT_CREDENTIAL: "note: there is no credential for {provider} yet; run: {program} auth login {provider}", "注意：还没有 {provider} 的凭据；请运行：{program} auth login {provider}";
+    MODEL_UNKNOWN: "note: {model} is not known by name; it is asked for as it is written", "注意：名单中没有 {model}；将按原样使用";
+    MODEL_UNKNOWN_NEAR: "note: {model} is not known by name; it is asked for as it is written. Did you mean {meant}?", "注意：名单中没有 {model}；将按原样使用。是不是想用 {meant}？";
+    AGENT_ELSEWHERE: "the agent {agent} is not in {file} itself; change it in the file that is included", "{file} 本身没有 agent {agent}；请在被引用的文件中修改";
+    NO_FALLBACKS: "No fallbacks: when the model fails, nobody stands in. Add one: {program} models fallbacks add <model>", "没有备用模型：首选失败时无人接替。添加：{program} models fallbacks add <模型>";
+    FALLBACK_THERE: "{model} is a fallback already", "{model} 已是备用模型";
+    FALLBACK_NOT_THERE: "{model} is not a fallback", "{model} 不是备用模型";
+    FALLBACKS_SET: "fallbacks: {list} (revision {revision})", "备用模型：{list}（第 {revision} 版）";
+    FALLBACKS_CLEARED: "no fallbacks any more (revision {revision})", "已没有备用模型（第 {revision} 版）";
+    FALLBACK_WITHOUT_PRIMARY: "note: no model is set, so the first fallback answers; set one: {program} models set <model>", "注意：没有设置首选模型，由第一个备用模型回答；请设置：{program} models set <模型>";
+    MODELS_OF: "Models of agent {agent}, in the order in which they are tried", "agent {agent} 的模型（按尝试顺序）";
+    MODEL_ALLOWED: "allowed", "允许使用";
+    MODEL_DENIED: "not used: {reason}", "不使用：{reason}";
+    MODEL_NO_CREDENTIAL: "no credential; run: {program} auth login {provider}", "没有凭据；请运行：{program} auth login {provider}";
+    COOLING: "cooling down until {until} ({reason})", "冷却至 {until}（{reason}）";
+    KIND_LOGIN: "login", "登录";
+    KIND_TOKEN: "token", "令牌";
+    KIND_KEY: "key", "密钥";
+    KIND_ENVIRONMENT: "environment variable", "环境变量";
+    KIND_CONFIGURED: "configuration", "配置";
+    KIND_NONE: "needs none", "无需凭据";
+    THINKING: "thinking", "思考程度";
+    LIMIT_RUN: "a run may take", "每次运行时限";
+    LIMIT_CALL: "a call may take", "每次调用时限";
+    LIMIT_ANSWER: "tokens of an answer", "回答的最大词元数";
+    LIMIT_COST: "a run may cost", "每次运行费用上限";
+    BUDGETS: "Budgets", "预算";
+    NO_BUDGETS: "No budgets are set.", "没有设置预算。";
+    BUDGET_TOKENS: "{used} / {limit} tokens", "{used} / {limit} 词元";
+    BUDGET_HARD: "refuses what does not fit", "超出即拒绝";
+    BUDGET_SOFT: "only says so", "仅提示";
+    ONLY_OFFLINE: "Only the built-in model answers. Get a real one: {program} auth login anthropic, then {program} models set <model>", "只有内置模型回答。使用真实模型：{program} auth login anthropic，然后 {program} models set <模型>";
+
+    TEST_OK: "{model} answers", "{model} 可以回答";
+    TEST_SAID: "it said", "回答";
+    TEST_CREDENTIAL: "credential", "凭据";
+    TEST_TOOK: "took", "用时";
+    TEST_TOKENS: "tokens", "词元";
+    TOKENS_IN_OUT: "{in} in, {out} out", "输入 {in}，输出 {out}";
+    TEST_COST: "cost", "费用";
+    COST_UNKNOWN: "nobody knows its price; give it in models.providers", "价格未知；可在 models.providers 中设置";
+    TEST_ESTIMATED: "note: the provider did not say how many tokens it took; they are counted from the characters", "注意：提供方没有报告词元数；按字符估算";
+    TEST_PASSED_OVER: "note: before that: {cause}", "注意：在此之前：{cause}";
+    VERDICT_PLAIN: "{detail}", "{detail}";
+    VERDICT_AUTH: "{provider} does not accept the credential {profile}: it is wrong, has ended, or may not use {model}. It says: {detail}", "{provider} 不接受凭据 {profile}：密钥有误、已失效或无权使用 {model}。对方回应：{detail}";
+    VERDICT_BILLING: "the account behind {profile} has no credit at {provider}, or its plan has ended. It says: {detail}", "{profile} 在 {provider} 的账户没有余额或套餐已结束。对方回应：{detail}";
+    VERDICT_NO_MODEL: "{provider} has no model {model}, or not for this account. It says: {detail}", "{provider} 没有模型 {model}，或此账户不能使用。对方回应：{detail}";
+    VERDICT_RATE: "{provider} takes no more requests of {profile} for now. It says: {detail}", "{provider} 暂时不再接受 {profile} 的请求。对方回应：{detail}";
+    VERDICT_RATE_UNTIL: "{provider} takes no more requests of {profile} until {until}. It says: {detail}", "{provider} 在 {until} 之前不再接受 {profile} 的请求。对方回应：{detail}";
+    VERDICT_OVERLOADED: "{provider} has too much to do right now. It says: {detail}", "{provider} 目前过载。对方回应：{detail}";
+    VERDICT_TIMEOUT: "{provider} did not answer in time: {detail}", "{provider} 没有及时回答：{detail}";
+    VERDICT_FORMAT: "{provider} does not understand the request. It says: {detail}", "{provider} 不理解请求。对方回应：{detail}";
+    VERDICT_BROKEN: "no proper answer came from {provider}: {detail}", "{provider} 没有正常回答：{detail}";
+    HINT_LOG_IN: "Store another one: {program} auth login {provider}", "保存新的凭据：{program} auth login {provider}";
+    HINT_BILLING: "Pay there, or use another credential with --profile; until then this one is left alone", "请在对方充值，或用 --profile 换一个凭据；在此之前不会使用它";
+    HINT_NO_MODEL: "See: {program} models list --provider {provider}", "查看：{program} models list --provider {provider}";
+    HINT_ANOTHER: "Wait, use another credential, or let another model stand in: {program} models fallbacks add <model>", "请稍候、换一个凭据，或添加备用模型：{program} models fallbacks add <模型>";
+    HINT_TIMEOUT: "Is models.providers.{provider}.baseUrl right, and the server awake? A slow one gets more time with models.idleTimeoutSeconds", "models.providers.{provider}.baseUrl 是否正确、服务器是否在运行？较慢的可增大 models.idleTimeoutSeconds";
+    HINT_FORMAT: "Does models.providers.{provider}.api name the format the server speaks? docs/models.md has more", "models.providers.{provider}.api 是否与服务器的格式一致？详见 docs/models.md";
+    HINT_SERVER: "The server itself failed; try again, or look into its log if it is yours", "服务器自身出错；请重试，若是你的服务器请查看其日志";
+    HINT_UNRESOLVED: "Is the name in models.providers.{provider}.baseUrl right, and is this machine connected?", "models.providers.{provider}.baseUrl 中的域名是否正确？本机是否联网？";
+    HINT_TLS: "The connection is not to be trusted: look at the clock of this machine, a proxy in between, or the server's certificate", "连接不可信：请检查本机时钟、中间的代理或服务器证书";
+    HINT_REFUSED: "Nothing listens there. Does the server run, and is the port in models.providers.{provider}.baseUrl right?", "该地址没有服务。服务器是否在运行、models.providers.{provider}.baseUrl 的端口是否正确？";
+    HINT_WEB_PAGE: "The address leads to a web page; is models.providers.{provider}.baseUrl the API's address, with its path (often /v1)?", "该地址是网页；models.providers.{provider}.baseUrl 是否为 API 地址（通常以 /v1 结尾）？";
+    HINT_NETWORK: "Look at the network, a proxy in between, and models.providers.{provider}.baseUrl", "请检查网络、中间的代理以及 models.providers.{provider}.baseUrl";
+
+    NO_USAGE: "No model was called in the last {days} day(s). Ask something: {program} ask hello", "最近 {days} 天没有调用模型。提个问题：{program} ask 你好";
+    USAGE_TITLES: "group,calls,in,out,cache read,cache write,cost,", "分组,调用,输入,输出,缓存读取,缓存写入,费用,";
+    USAGE_DAY: "day", "日期";
+    USAGE_MODEL: "model", "模型";
+    USAGE_SESSION: "session", "会话";
+    USAGE_AGENT: "agent", "agent";
+    USAGE_TOTAL: "total", "合计";
+    USAGE_NO_SESSION: "(no session)", "（无会话）";
+    USAGE_ESTIMATED: "note: the providers of {count} call(s) did not say how many tokens they took; those are counted from the characters", "注意：{count} 次调用的提供方没有报告词元数；按字符估算";
+    USAGE_UNPRICED: "note: nobody knows what these cost, so they count as nothing: {models}. Give the price in models.providers", "注意：以下模型价格未知，按零计：{models}。可在 models.providers 中设置价格";
+    INVALID_BY: "Invalid value for --by: {value} (day, model, session or agent)", "--by 的值无效：{value}（day、model、session 或 agent）";
+    INVALID_DAYS: "Invalid value for --days: {value} (a whole number from 1 to 400)", "--days 的值无效：{value}（1 到 400 的整数）";
+
     LAST_GOOD: "!! {file} is not valid. Going on with the last good configuration (revision {revision}):", "!! {file} 无效。暂用最近一次有效的配置（第 {revision} 版）：";
     LAST_GOOD_MEND: "!! Mend the file and check it with: {program} config validate", "!! 请修正该文件，并用以下命令检查：{program} config validate";
     CONFIG_VALID: "{file} is valid", "{file} 有效";
@@ -175,6 +317,8 @@ texts! {
     HINT_UNAVAILABLE: "Another process may hold the database; else check that it runs and, for Postgres, that storage.postgres.url is right", "数据库可能正被其他进程占用；否则请检查它是否在运行，若用 Postgres 请检查 storage.postgres.url";
     HINT_DEADLINE: "Give it more time with --timeout <seconds> or agents.defaults.timeoutSeconds", "可用 --timeout <秒> 或 agents.defaults.timeoutSeconds 延长时限";
     HINT_BUSY: "Another run of this session is under way; try again, or use another session: --session <name>", "该会话正有其他运行；请稍后重试，或用另一个会话：--session <name>";
+    HINT_MODEL: "See what is wrong: {program} models test. To get an answer now: --provider offline", "查看原因：{program} models test。现在就要回答，请用：--provider offline";
+    HINT_MODEL_RULES: "Rules and budgets of each model: {program} models status", "查看各模型的规则与预算：{program} models status";
     HINT_CONFIG: "Check the file with: {program} config validate", "请用以下命令检查：{program} config validate";
 }
 
@@ -191,6 +335,8 @@ pub(crate) fn hint_for(code: ErrorCode) -> Option<Text> {
         ErrorCode::StorageUnavailable => HINT_UNAVAILABLE,
         ErrorCode::DeadlineExceeded => HINT_DEADLINE,
         ErrorCode::SessionBusy => HINT_BUSY,
+        ErrorCode::ModelUnavailable => HINT_MODEL,
+        ErrorCode::PolicyDenied | ErrorCode::BudgetExceeded => HINT_MODEL_RULES,
         ErrorCode::ConfigSyntax | ErrorCode::ConfigInvalid | ErrorCode::ConfigInclude => HINT_CONFIG,
         _ => return None,
     })

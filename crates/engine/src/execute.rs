@@ -268,7 +268,7 @@ impl Core {
         };
         let lanes = lanes_of(&parts);
         let wrote = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-        let (calls, principal) = (Vec::new(), work.principal.clone());
+        let principal = work.principal.clone();
         let finish = Finish { ending, entries, usage, calls, parts, principal, now };
         let Finished { head_seq, more } = self.persist(lease, finish).await?;
         self.unsealed.notify_one();

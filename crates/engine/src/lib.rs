@@ -19,6 +19,7 @@ mod ingest;
 mod live;
 mod metering;
 mod mirror;
+mod probe;
 mod render;
 mod schedule;
 mod services;

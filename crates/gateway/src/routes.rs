@@ -54,6 +54,7 @@ routes! {
     Page post "/api/v1/runs/{id}/abort" => api::runs::abort;
     Page post "/api/v1/outbox/{id}/retry" => api::outbox::retry;
     Page post "/api/v1/outbox/{id}/drop" => api::outbox::give_up;
+    Page post "/api/v1/models/test" => api::models::test;
     Control post "/api/v1/stop" => api::status::stop;
     Program get "/v1/models" => openai::models;
     Program post "/v1/chat/completions" => openai::completions;

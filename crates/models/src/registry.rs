@@ -13,14 +13,14 @@ use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
 
 use crate::catalogue::{Api, Catalogue};
 use crate::chain::{Chain, Link, Shared, Via};
-use crate::cooldown::Cooldowns;
+use crate::cooldown::{Cooldowns, Standing};
 use crate::embed::{EmbedRequest, Embedded, Purpose};
 use crate::failure::{Failure, FailureKind};
 use crate::keyring::{Environment, Keyring};
 use crate::ledger::Ledger;
 use crate::login::LoginSettings;
 use crate::offline::Offline;
-use crate::rotation::Candidate;
+use crate::rotation::{self, Candidate, Wishes};
 use crate::scripted::Scripted;
 use crate::standings::{StandingStore, Standings};
 use crate::stream::Model;
@@ -103,6 +103,24 @@ impl Registry {
             Some(provider) => self.keyring.found(provider),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The credentials for a model in the order in which they would be tried now, and how each stands.
+    pub async fn in_order(
+        &self,
+        agent: &AgentId,
+        model: &ModelRef,
+    ) -> Result<Vec<(Candidate, Standing)>, SecretsError> {
+        let candidates = self.candidates(&model.provider)?;
+        self.shared.standings.load().await;
+        let preferred = self.shared.credentials.preferred(&model.provider).await;
+        let order = self.order_of(agent, &model.provider);
+        let wishes = Wishes { only: None, order: order.as_deref(), preferred: preferred.as_deref() };
+        let standing = |candidate: &Candidate| {
+            self.shared.standings.of(&model.provider, &candidate.profile_id, &model.model)
+        };
+        let ordered = rotation::order(&candidates, wishes, standing, self.shared.clock.now_ms());
+        Ok(ordered.into_iter().map(|candidate| (candidate.clone(), standing(candidate))).collect())
     }
 
     fn check(&self, model: &ModelRef, profile: Option<&str>) -> Result<(), CannotSpeak> {

@@ -11,7 +11,7 @@ use ts_rs::TS;
 use crate::error::{ErrorBody, ErrorCode};
 use crate::id::RunId;
 use crate::message::{Origin, Role, Usage};
-use crate::run::{RunState, ThinkingLevel};
+use crate::run::{ModelRef, RunState, ThinkingLevel};
 
 macro_rules! wire {
     ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })+) => {$(
@@ -186,6 +186,58 @@ wire! {
         pub text: String,
         pub origin: Origin,
         pub usage: Usage,
+    }
+
+    /// Which model to try. Without any of it the one that answers for the default agent.
+    pub struct TestModel {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub agent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub provider: Option<String>,
+        /// `provider/model` or an alias.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// The credential to use and no other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub profile: Option<String>,
+    }
+
+    /// What came of one tiny call.
+    pub struct ModelTested {
+        pub model: ModelRef,
+        /// The credential that was used last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub profile_id: Option<String>,
+        #[ts(type = "number")]
+        pub elapsed_ms: u64,
+        pub usage: Usage,
+        /// The provider did not say what was used; the tokens are counted from the characters.
+        pub estimated: bool,
+        /// What the model said; absent when it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub text: Option<String>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub failure: Option<CallFailure>,
+        /// What was tried before, and failed.
+        pub passed_over: Vec<CallFailure>,
+    }
+
+    /// Why a call to a model failed.
+    pub struct CallFailure {
+        /// The class: `auth`, `rateLimit`, `overloaded`, `billing`, `timeout`, `format`, `noSuchModel`, `broken`, …
+        pub reason: String,
+        pub message: String,
+        /// The credential.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub profile_id: Option<String>,
+        /// The HTTP status, when there was an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub status: Option<u16>,
+        /// How long the provider asks to wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(type = "number | null")]
+        pub retry_after_ms: Option<u64>,
     }
 
     /// The logs that a deletion took away, by their names.

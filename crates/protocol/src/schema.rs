@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use ts_rs::{Config, TS};
 
 use crate::api::{
-    Ask, AskEvent, Deleted, Delta, Done, Failure, Login, LoginLink, Me, PostMessage, Posted, RunChanged,
-    SendDecision, SessionList, Snapshot, Status,
+    Ask, AskEvent, Deleted, Delta, Done, Failure, Login, LoginLink, Me, ModelTested, PostMessage, Posted,
+    RunChanged, SendDecision, SessionList, Snapshot, Status, TestModel,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -55,6 +55,8 @@ wire_types!(
     AskEvent,
     Deleted,
     SendDecision,
+    TestModel,
+    ModelTested,
     Status
 );
 

@@ -72,7 +72,11 @@ pub(crate) fn scan(
                 Takes::Switch | Takes::Nothing => {
                     let on = inline.map_or(Some(true), boolean);
                     let Some(on) = on else {
-                        return Err(invalid(command, name, at, inline.unwrap_or_default()));
+                        return Err(match flag.takes {
+                            Takes::Switch => invalid(command, name, at, inline.unwrap_or_default()),
+                            // The word may be a secret that was meant for elsewhere: it is not shown again.
+                            _ => takes_nothing(command, name),
+                        });
                     };
                     parsed.switches.insert(flag.name, on);
                 }
@@ -119,6 +123,11 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 /// The contract's wording, which counts from the first word after the command.
 fn invalid(command: &'static Command, name: &str, position: usize, value: &str) -> Failure {
     let message = texts::INVALID_VALUE.with(&[("name", &name), ("position", &position), ("value", &value)]);
+    Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
+}
+
+fn takes_nothing(command: &'static Command, name: &str) -> Failure {
+    let message = texts::TAKES_NO_VALUE.with(&[("name", &name)]);
     Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
 }
 
@@ -198,6 +207,7 @@ mod tests {
             (&["a", "--memory=maybe"], "Invalid value for --memory at arg 2: maybe"),
             (&["--bogus"], "Unknown option: --bogus"),
             (&["--no-new-session"], "Unknown option: --no-new-session"),
+            (&["--new-session=hush"], "--new-session takes no value"),
         ] {
             assert_eq!(read(words).unwrap_err(), message);
         }

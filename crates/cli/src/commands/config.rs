@@ -65,7 +65,7 @@ fn change(app: &App, parsed: &Parsed, change: &Change, done: tidegate_runtime::c
 }
 
 /// A gateway that runs does not see a change by itself.
-fn mention_restart(app: &App, parsed: &Parsed) -> Result<(), Failure> {
+pub(super) fn mention_restart(app: &App, parsed: &Parsed) -> Result<(), Failure> {
     if home_of(parsed)?.holder().is_some_and(|holder| holder.contains("(gateway)")) {
         complain(app.say(texts::NEEDS_RESTART));
     }

@@ -16,6 +16,12 @@ const CONFIG: &str = r"// Tidegate's configuration. JSON5: comments and trailing
     port: 18789,
   },
 
+  // The built-in offline model answers until you choose a real one:
+  //   tidegate auth login anthropic                      stores a key, sealed; openai, google and others alike
+  //   tidegate models test anthropic                     makes one tiny call
+  //   tidegate models set anthropic/claude-sonnet-4-5    writes the choice into this file
+  // A server of your own, fallbacks, rules and budgets: docs/models.md.
+
   // A channel made of files: append a line to channels/local/default/inbox.jsonl
   // in this folder and read the answer in outbox.jsonl beside it.
   channels: {

@@ -2,16 +2,19 @@
 
 mod ask;
 mod audit;
+mod auth;
 mod channels;
 mod config;
 mod first_run;
 mod gateway;
 mod help;
+mod models;
 mod outbox;
 mod runs;
 mod sessions;
 mod status;
 mod table;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -127,7 +130,7 @@ fn unknown(app: &App, words: &[String], leading: &[usize]) -> Failure {
                 ErrorCode::UnknownCommand,
                 texts::UNKNOWN_COMMAND.with(&[("word", &format!("{first} {word}"))]),
             ),
-            None => (ErrorCode::MissingValue, texts::MISSING_ARGUMENT.with(&[])),
+            None => (ErrorCode::MissingValue, texts::MISSING_SUBCOMMAND.with(&[("word", &first)])),
         };
         return Failure::new(code, message).with_hint(hint);
     }

@@ -2,7 +2,9 @@
 
 use tidegate_runtime::catalogue::Text;
 
-use super::{Entry, ask, audit, channels, config, gateway, outbox, runs, sessions, status};
+use super::{
+    Entry, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status, usage,
+};
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
 const fn flag(name: &'static str, takes: Takes, en: &'static str, zh: &'static str) -> Flag {
@@ -49,6 +51,37 @@ const BASE_HASH: Flag = flag(
     "若文件自该哈希后已改变则拒绝",
 );
 
+const YES: Flag = flag("yes", Takes::Nothing, "do not ask", "不再询问");
+const PROFILE: Flag =
+    flag("profile", Takes::Value("id"), "the credential to use, and no other", "只使用该凭据");
+const LOGIN_FLAGS: &[Flag] = &[
+    flag(
+        "name",
+        Takes::Value("name"),
+        "the name of the credential (default: default)",
+        "凭据名称（默认 default）",
+    ),
+    flag("stdin", Takes::Nothing, "read the key from standard input", "从标准输入读取密钥"),
+    flag(
+        "token",
+        Takes::Nothing,
+        "it is a bearer token, such as Anthropic's setup token, and no key",
+        "这是 bearer 令牌（如 Anthropic 的 setup token），不是密钥",
+    ),
+    flag("yes", Takes::Nothing, "replace one that is there without asking", "直接替换已有的，不再询问"),
+];
+const USAGE_FLAGS: &[Flag] = &[
+    flag(
+        "by",
+        Takes::Value("what"),
+        "day (default), model, session or agent",
+        "day（默认）、model、session 或 agent",
+    ),
+    flag("days", Takes::Value("n"), "how many days back (default 30)", "最近多少天（默认 30）"),
+    flag("agent", Takes::Value("id"), "only this agent", "只看该 agent"),
+    flag("session", Takes::Value("name"), "only this conversation", "只看该会话"),
+];
+
 const ASK_FLAGS: &[Flag] = &[
     flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）"),
     flag("new-session", Takes::Nothing, "begin the conversation anew", "重新开始该会话"),
@@ -65,7 +98,7 @@ const ASK_FLAGS: &[Flag] = &[
         "the model, as provider/model or an alias of the configuration",
         "模型，写作 provider/model 或配置中的别名",
     ),
-    flag("profile", Takes::Value("id"), "the credential to use, and no other", "只使用该凭据"),
+    PROFILE,
     flag(
         "thinking",
         Takes::Value("level"),
@@ -133,6 +166,42 @@ rows! {
         "stop the gateway in good order", "有序停止网关";
     ["gateway" "link"] "" (0, 0) &[], Option, gateway::link,
         "a new one-time link to the page", "生成新的一次性页面链接";
+    ["auth" "login"] "<provider>" (0, usize::MAX) LOGIN_FLAGS, Option, auth::login,
+        "log in at a model provider, or store its key", "登录模型提供方或保存其密钥";
+    ["auth" "status"] "" (0, 0) &[], Option, auth::status,
+        "the credentials there are, wherever they are kept", "显示所有凭据及其位置";
+    ["auth" "use"] "<profile>" (1, 1) &[], Option, auth::choose,
+        "prefer a credential over its provider's others", "优先使用某个凭据";
+    ["auth" "logout"] "[profile]" (0, 1)
+        &[flag("all", Takes::Nothing, "remove every one", "全部删除")], Option, auth::logout,
+        "remove a credential; without a name the active one", "删除凭据；不指定则删除当前使用的";
+    ["auth" "import"] "<file>" (1, 1) &[], Option, auth::import,
+        "take over credentials from an auth-profiles.json", "从 auth-profiles.json 导入凭据";
+    ["auth" "rotate-key"] "" (0, 0) &[], Option, auth::rotate_key,
+        "seal the stored credentials with a new key", "用新密钥重新加密凭据";
+    ["models" "list"] "" (0, 0)
+        &[flag("provider", Takes::Value("name"), "only this provider", "只看该提供方"),
+          flag("all", Takes::Nothing, "also those without a credential", "包括没有凭据的")], Option, models::list,
+        "models that can be asked, with their prices", "列出可用的模型及价格";
+    ["models" "status"] "" (0, 0) &[AGENT], Option, models::status,
+        "which models answer, with which credentials, and what is left to spend", "显示由哪些模型回答、使用哪些凭据、预算余额";
+    ["models" "set"] "<model>" (1, 1)
+        &[flag("agent", Takes::Value("id"), "for this agent only", "只为该 agent 设置")], Option, models::set,
+        "choose the model that answers", "选择由哪个模型回答";
+    ["models" "fallbacks"] "" (0, 0) &[], Option, models::fallbacks,
+        "models that stand in when the first one fails", "列出备用模型";
+    ["models" "fallbacks" "list"] "" (0, 0) &[], Option, models::fallbacks,
+        "models that stand in when the first one fails", "列出备用模型";
+    ["models" "fallbacks" "add"] "<model>" (1, 1) &[], Option, models::add,
+        "let another model stand in, after those there are", "添加备用模型（排在最后）";
+    ["models" "fallbacks" "remove"] "<model>" (1, 1) &[], Option, models::remove,
+        "let a model stand in no more", "移除备用模型";
+    ["models" "fallbacks" "clear"] "" (0, 0) &[], Option, models::clear,
+        "let no model stand in", "清空备用模型";
+    ["models" "test"] "[model]" (0, 1) &[AGENT, PROFILE], Option, models::test,
+        "make one tiny call and tell what came of it", "做一次极小的调用并说明结果";
+    ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
+        "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";
     ["channels" "list"] "" (0, 0) &[], Option, channels::list,
         "the channels that are configured", "列出已配置的通道";
     ["channels" "status"] "" (0, 0) &[CHANNEL], Option, channels::status,
@@ -158,7 +227,7 @@ rows! {
           flag("output", Takes::Value("file"), "write to a file instead of standard output", "写入文件而非标准输出")], Option, sessions::export,
         "a whole conversation as a file", "导出整个会话";
     ["sessions" "delete"] "<session>" (1, 1)
-        &[AGENT, flag("yes", Takes::Nothing, "do not ask", "不再询问")], Option, sessions::delete,
+        &[AGENT, YES], Option, sessions::delete,
         "remove a conversation for good", "永久删除会话";
     ["runs" "list"] "" (0, 0)
         &[AGENT, LIMIT, flag("state", Takes::Value("state"), "only runs in this state", "只列出该状态的运行"),

@@ -134,14 +134,18 @@ fn options_that_cannot_work_yet_are_refused_and_not_ignored() {
 fn a_configured_model_that_cannot_answer_is_never_replaced_by_the_offline_one() {
     let home = Home::new();
     home.write_config(
-        "{ models: { providers: { acme: { api: 'openai-completions', baseUrl: 'https://models.example/v1', apiKey: 'k' } } },
+        "{ models: { retries: 0, providers: { acme: { api: 'openai-completions', baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'k' } } },
            agents: { defaults: { model: { primary: 'acme/large' } } } }",
     );
     let failed = home.call(&["ask", "hi"]).fails("MODEL_UNAVAILABLE");
-    assert!(failed.message.contains("acme") && failed.stderr.contains("--provider offline"), "{failed:?}");
-    home.call(&["ask", "--provider", "acme", "hi"]).fails("MODEL_UNAVAILABLE");
+    assert!(
+        failed.message.contains("127.0.0.1:1") && failed.stderr.contains("--provider offline"),
+        "{failed:?}"
+    );
+    home.call(&["ask", "--model", "acme/small", "hi"]).fails("MODEL_UNAVAILABLE");
     assert_eq!(home.call(&["ask", "--provider", "offline", "hi"]).json()["route"], "echo");
-    assert_eq!(home.runs().len(), 1, "what was refused is no run");
+    let states: Vec<_> = home.runs().iter().map(|run| run["state"].clone()).collect();
+    assert_eq!(states, ["failed", "failed", "completed"]);
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn an_unknown_provider_is_refused_and_the_known_ones_are_named() {
     let home = Home::new();
     let failed = home.call(&["ask", "--provider", "foo", "hi"]).fails("UNSUPPORTED_PROVIDER");
     assert_eq!(failed.message, "Unsupported provider: foo");
-    assert!(failed.stderr.contains("offline, openai-codex"), "{failed:?}");
+    assert!(failed.stderr.contains("offline, ") && failed.stderr.contains("openai-codex, "), "{failed:?}");
     assert!(!home.root().exists(), "nothing was made");
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod ask;
+mod auth;
 mod bad_input;
 mod busy;
 mod clock;
@@ -15,6 +16,7 @@ mod home;
 mod kill;
 mod language;
 mod log;
+mod models;
 mod postgres;
 mod privacy;
 mod process;
@@ -25,4 +27,6 @@ mod terminal;
 mod together;
 mod transcript;
 mod upgrade;
+mod usage;
+mod vendor;
 mod wedged;

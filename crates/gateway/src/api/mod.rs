@@ -5,6 +5,7 @@ pub(crate) mod feed;
 pub(crate) mod health;
 pub(crate) mod login;
 pub(crate) mod messages;
+pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod runs;
 pub(crate) mod sessions;

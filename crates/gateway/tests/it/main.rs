@@ -8,5 +8,6 @@ mod house;
 mod lifecycle;
 mod login;
 mod messages;
+mod models;
 mod openai;
 mod wire;
