@@ -164,6 +164,7 @@ texts! {
     HINT_SERVER: "The server itself failed; try again, or look into its log if it is yours", "服务器自身出错；请重试，若是你的服务器请查看其日志";
     HINT_UNRESOLVED: "Is the name in models.providers.{provider}.baseUrl right, and is this machine connected?", "models.providers.{provider}.baseUrl 中的域名是否正确？本机是否联网？";
     HINT_TLS: "The connection is not to be trusted: look at the clock of this machine, a proxy in between, or the server's certificate", "连接不可信：请检查本机时钟、中间的代理或服务器证书";
+    HINT_NO_TLS: "What listens there seems to speak no TLS; is it http:// instead of https:// in models.providers.{provider}.baseUrl?", "该地址似乎不使用 TLS；models.providers.{provider}.baseUrl 是否应为 http:// 而非 https://？";
     HINT_REFUSED: "Nothing listens there. Does the server run, and is the port in models.providers.{provider}.baseUrl right?", "该地址没有服务。服务器是否在运行、models.providers.{provider}.baseUrl 的端口是否正确？";
     HINT_WEB_PAGE: "The address leads to a web page; is models.providers.{provider}.baseUrl the API's address, with its path (often /v1)?", "该地址是网页；models.providers.{provider}.baseUrl 是否为 API 地址（通常以 /v1 结尾）？";
     HINT_NETWORK: "Look at the network, a proxy in between, and models.providers.{provider}.baseUrl", "请检查网络、中间的代理以及 models.providers.{provider}.baseUrl";

@@ -256,6 +256,11 @@ fn silence_and_closed_doors_are_told_apart() {
     let refused = home.call(&["models", "test", "mock/m1"]).fails("MODEL_UNAVAILABLE");
     assert!(refused.stderr.contains("Nothing listens there"), "{refused:?}");
 
+    let plain = Vendor::start(Reply::ok());
+    home.write_config(&config_at(&format!("https://127.0.0.1:{}", plain.port)));
+    let untrusted = home.call(&["models", "test", "mock/m1"]).fails("MODEL_UNAVAILABLE");
+    assert!(untrusted.stderr.contains("speak no TLS"), "{untrusted:?}");
+
     home.write_config(&config_at("http://nobody.invalid"));
     home.call(&["auth", "login", "mock", "--stdin"]).stdin(key()).ok();
     let unresolved = home.call(&["models", "test", "mock/m1"]).fails("MODEL_UNAVAILABLE");
@@ -288,6 +293,40 @@ fn the_second_credential_answers_and_the_first_ones_trouble_is_told() {
     let insisted =
         home.call(&["models", "test", "mock/m1", "--profile", "mock/spare"]).fails("AUTH_REQUIRED");
     assert!(!insisted.stderr.contains("mock/default"), "{insisted:?}");
+}
+
+#[test]
+fn a_credential_that_rests_is_shown_with_until_when_and_why() {
+    let headers = "content-type: application/json\r\nretry-after: 3600\r\n";
+    let vendor = Vendor::start(Reply::limited(429, "rate_limit_error", "slow down", headers));
+    let home = home_with(&vendor);
+    home.call(&["models", "set", "mock/m1"]).ok();
+    home.call(&["models", "test"]).fails("MODEL_UNAVAILABLE");
+    let told = home.call(&["models", "status", "--json"]).json();
+    let credential = &told["models"][0]["credentials"][0];
+    assert_eq!((&credential["id"], &credential["reason"]), (&json!("mock/default"), &json!("rateLimit")));
+    let until = credential["coolingUntil"].as_str().unwrap();
+    let shown = home.call(&["models", "status"]).ok().stdout;
+    assert!(
+        shown.contains(&format!("mock/default (key), cooling down until {until} (rateLimit)")),
+        "{shown}"
+    );
+    let status = home.call(&["auth", "status"]).ok().stdout;
+    assert!(status.contains(&format!("* mock/default mock/m1 cooling down until {until}")), "{status}");
+    assert_eq!(home.call(&["auth", "status", "--json"]).json()["coolingDown"][0]["until"], until);
+}
+
+#[test]
+fn what_questions_used_fills_the_budget() {
+    let home = Home::new();
+    home.write_config("{ budgets: { tenant: { dailyTokens: 1000000 } } }");
+    home.ask("hello");
+    let told = home.call(&["models", "status", "--json"]).json();
+    let budget = &told["budgets"][0];
+    assert!(budget["tokensSpent"].as_u64().unwrap() > 0, "{told}");
+    assert_eq!((&budget["tokensReserved"], &budget["maxTokens"]), (&json!(0), &json!(1_000_000)));
+    let shown = home.call(&["models", "status"]).ok().stdout;
+    assert!(shown.contains("/ 1.0m tokens") && shown.contains('▏'), "{shown}");
 }
 
 #[test]

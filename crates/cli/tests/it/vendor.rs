@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tidegate_runtime::spawn_thread;
+
 /// What it sends back.
 #[derive(Clone)]
 pub(crate) enum Reply {
@@ -53,10 +55,10 @@ impl Vendor {
         let port = listener.local_addr().expect("it is bound").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&seen);
-        std::thread::spawn(move || {
+        let _ = spawn_thread("vendor", move || {
             for stream in listener.incoming().flatten() {
                 let (reply, kept) = (reply.clone(), Arc::clone(&kept));
-                std::thread::spawn(move || answer(stream, &reply, &kept));
+                let _ = spawn_thread("vendor call", move || answer(stream, &reply, &kept));
             }
         });
         Self { port, seen }

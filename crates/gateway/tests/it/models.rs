@@ -60,10 +60,10 @@ async fn a_try_under_way_does_not_hold_up_the_end() {
     let (engine, settings) = (house.engine.clone(), std::sync::Arc::clone(house.engine.settings()));
     let scope = settings.scope(None).unwrap();
     let spec = settings.run_spec(&scope, &tidegate_engine::Wish::default()).unwrap();
-    let trying = tidegate_runtime::spawn("probe", async move { engine.probe(&scope, spec).await }).join();
+    let trying = tidegate_runtime::spawn("try", async move { engine.probe(&scope, spec).await });
     // It begins before the engine closes: its first piece is held back for ever.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     tokio::time::timeout(LONG, house.engine.close(Drain::Everything)).await.expect("it closes");
-    let error = trying.await.unwrap().unwrap_err();
+    let error = trying.join().await.unwrap().unwrap_err();
     assert_eq!(error.body().code, ErrorCode::Closing);
 }

@@ -1,6 +1,7 @@
 //! Logging in with a person's account: in a browser, or with a code that is typed elsewhere.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -37,7 +38,8 @@ pub(super) fn log_in(
     let terminal = Terminal::new(app);
     let LoginSettings { mut codex, mut copilot } = LoginSettings::new(&loaded.config.auth);
     let credential = block_on(async {
-        let (client, client_id) = (Client::default(), Some(client_id));
+        let connect = Duration::from_secs(u64::from(loaded.config.models.connect_timeout_seconds));
+        let (client, client_id) = (Client::new(connect), Some(client_id));
         let credential = if provider.id == CODEX {
             codex.client_id = client_id;
             login::codex::login(&client, &codex, &terminal, &SystemClock).await

@@ -74,6 +74,8 @@ fn network(failure: &CallFailure) -> Text {
         texts::HINT_SERVER
     } else if says(&["cannot be resolved"]) {
         texts::HINT_UNRESOLVED
+    } else if says(&["corrupt message", "handshake eof"]) {
+        texts::HINT_NO_TLS
     } else if says(&["certificate", "tls", "handshake"]) {
         texts::HINT_TLS
     } else if says(&["refused"]) {
@@ -134,9 +136,10 @@ mod tests {
             hint(FailureKind::Broken, "no connection to x: Connection refused (os error 111)", None);
         let unresolved = hint(FailureKind::Broken, "the name x cannot be resolved", None);
         let tls = hint(FailureKind::Broken, "no connection to x: invalid peer certificate: Expired", None);
+        let plain = hint(FailureKind::Broken, "no connection to x: received corrupt message of type Y", None);
         let server = hint(FailureKind::Broken, "internal error", Some(500));
         let silent = hint(FailureKind::Timeout, "x sent nothing for 1 s", None);
-        let all = [refused, unresolved, tls, server, silent];
+        let all = [refused, unresolved, tls, plain, server, silent];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[at + 1..].contains(one), "{one}");
         }
