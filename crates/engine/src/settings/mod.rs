@@ -3,6 +3,8 @@
 mod budgets;
 mod error;
 mod models;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
