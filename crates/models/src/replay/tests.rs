@@ -1,3 +1,5 @@
+//! Conversations of every kind, replayed for every kind of model.
+
 use proptest::prelude::*;
 use serde_json::json;
 use tidegate_protocol::{Block, Message, Origin, StopReason, Usage};

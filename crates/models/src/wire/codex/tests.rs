@@ -1,3 +1,5 @@
+//! What is asked of ChatGPT's own service, and what it answers.
+
 use std::time::Duration;
 
 use base64::Engine as _;
