@@ -17,7 +17,7 @@ pub(crate) type Entry = Map<String, Value>;
 pub(crate) struct Document {
     path: PathBuf,
     profiles: Map<String, Value>,
-    /// The active profile of each provider.
+    /// The profile that somebody chose for each provider.
     active: Map<String, Value>,
     /// The rest of the file.
     rest: Map<String, Value>,
@@ -82,12 +82,9 @@ impl Document {
         !self.profiles.is_empty()
     }
 
-    /// Adds or replaces an entry. The first profile of a provider becomes its active one.
+    /// Adds or replaces an entry. The first of all becomes the active profile; a provider has one when somebody chose it.
     pub(crate) fn set(&mut self, id: &ProfileId, entry: Entry) {
         self.profiles.insert(id.as_str().to_owned(), Value::Object(entry));
-        if self.active(id.provider()).is_none() {
-            self.active.insert(id.provider().to_owned(), id.as_str().into());
-        }
         if self.active_profile().is_none() {
             self.rest.insert("activeProfileId".to_owned(), id.as_str().into());
         }
@@ -170,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_profile_becomes_the_active_one_and_a_removed_one_is_active_no_more() {
+    fn the_first_profile_becomes_the_active_one_and_a_provider_has_one_when_somebody_chose_it() {
         let mut profiles = Document::read(Path::new("p"), None).unwrap();
         for name in ["p/a", "p/b", "q/c"] {
             profiles.set(&id(name), Entry::new());
         }
-        assert_eq!((profiles.active("p"), profiles.active_profile()), (Some(id("p/a")), Some(id("p/a"))));
+        assert_eq!((profiles.active("p"), profiles.active_profile()), (None, Some(id("p/a"))));
         profiles.set_active(&id("p/b"));
-        assert_eq!(profiles.active("q"), Some(id("q/c")));
+        assert_eq!((profiles.active("p"), profiles.active("q")), (Some(id("p/b")), None));
         profiles.remove(&id("p/b"));
         assert_eq!((profiles.active("p"), profiles.active_profile()), (None, None));
         assert_eq!(profiles.remove_all(), 2);
