@@ -88,7 +88,7 @@ fn bodies() -> Result<Vec<Body>, Box<dyn Error>> {
             json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
             json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         ],
-        |word| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}),
+        |_, word| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}),
         &[
             json!({"type": "content_block_stop", "index": 0}),
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": TOKENS}}),
@@ -98,7 +98,7 @@ fn bodies() -> Result<Vec<Body>, Box<dyn Error>> {
     let completions = stream(
         Api::OpenaiCompletions,
         &[],
-        |word| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m", "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]}),
+        |_, word| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m", "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]}),
         &[
             json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
         ],
@@ -109,7 +109,7 @@ fn bodies() -> Result<Vec<Body>, Box<dyn Error>> {
             json!({"type": "response.created", "response": {"id": "r", "status": "in_progress"}}),
             json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "msg_1", "role": "assistant", "content": []}}),
         ],
-        |word| json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": word, "sequence_number": 4}),
+        |at, word| json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": word, "sequence_number": at + 2}),
         &[
             json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "id": "msg_1", "role": "assistant", "content": []}}),
             json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "usage": {"input_tokens": 9, "output_tokens": TOKENS}}}),
@@ -118,7 +118,7 @@ fn bodies() -> Result<Vec<Body>, Box<dyn Error>> {
     let google = stream(
         Api::GoogleGenerativeAi,
         &[],
-        |word| json!({"candidates": [{"content": {"parts": [{"text": word}], "role": "model"}, "index": 0}], "modelVersion": "m"}),
+        |_, word| json!({"candidates": [{"content": {"parts": [{"text": word}], "role": "model"}, "index": 0}], "modelVersion": "m"}),
         &[
             json!({"candidates": [{"content": {"parts": [{"text": "."}], "role": "model"}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": TOKENS}}),
         ],
@@ -129,11 +129,11 @@ fn bodies() -> Result<Vec<Body>, Box<dyn Error>> {
 fn stream(
     api: Api,
     head: &[Value],
-    token: impl Fn(&str) -> Value,
+    token: impl Fn(usize, &str) -> Value,
     tail: &[Value],
 ) -> Result<Body, Box<dyn Error>> {
     let words = ["high ", "water ", "is ", "at ", "seven, ", "潮 ", "\"so\" ", "it turns\n"];
-    let tokens = words.iter().cycle().take(TOKENS).map(|word| token(word));
+    let tokens = words.iter().cycle().take(TOKENS).enumerate().map(|(at, word)| token(at, word));
     let mut bytes = Vec::new();
     for event in head.iter().cloned().chain(tokens).chain(tail.iter().cloned()) {
         if let Some(name) = event["type"].as_str() {

@@ -135,3 +135,23 @@ pub(crate) fn failed_net(error: &NetError) -> Failure {
     let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Broken };
     Failure::new(kind, error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_server_is_a_timeout_and_a_broken_connection_is_tried_again() {
+        let host = || "h".to_owned();
+        let idle = NetError::Idle { host: host(), seconds: 1 };
+        assert_eq!(failed_net(&idle).kind, FailureKind::Timeout);
+        assert_eq!(
+            failed_net(&NetError::ConnectTimeout { host: host(), seconds: 1 }).kind,
+            FailureKind::Timeout
+        );
+        // On purpose: the upstream gateway calls a reset (ECONNRESET) a timeout and goes to another model. Here the same
+        // one is asked again first, since nothing was shown.
+        let reset = NetError::Broken { host: host(), cause: "connection reset".to_owned() };
+        assert_eq!(failed_net(&reset).kind, FailureKind::Broken);
+    }
+}
