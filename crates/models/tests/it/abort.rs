@@ -21,7 +21,8 @@ for_every_face![
 async fn a_dropped_stream_closes_its_connection_and_is_paid_for(face: Face) {
     let house = House::new().await;
     house.server.push_for(face.model, Turn::say("The tide rises and falls again.").then(Step::Silence));
-    let mut stream = house.open(&House::spec(&[&face.reference()])).stream(question("A long question, in words."));
+    let mut stream =
+        house.open(&House::spec(&[&face.reference()])).stream(question("A long question, in words."));
     let mut said = String::new();
     while said.len() < "The tide rises and falls".len() {
         if let ModelEvent::TextDelta { text, .. } = stream.next().await.expect("more") {

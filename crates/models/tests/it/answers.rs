@@ -109,13 +109,17 @@ async fn tokens_are_counted_once_and_priced(face: Face) {
     assert_eq!(heard.usage, Some(expected));
     let calls = house.ledger.take();
     assert_eq!(calls.len(), 1);
-    assert_eq!((calls[0].usage, calls[0].estimated, calls[0].outcome), (expected, false, CallOutcome::Answered));
+    assert_eq!(
+        (calls[0].usage, calls[0].estimated, calls[0].outcome),
+        (expected, false, CallOutcome::Answered)
+    );
     assert_eq!(calls[0].profile_id.as_deref(), Some(face.profile));
 }
 
 async fn an_answer_that_reaches_its_limit_says_so(face: Face) {
     let house = House::new().await;
-    let heard = house.hear(face, Turn::say("And then").then(Step::Stop(Stop::Length)), question("Go on.")).await;
+    let heard =
+        house.hear(face, Turn::say("And then").then(Step::Stop(Stop::Length)), question("Go on.")).await;
     assert_eq!((heard.text().as_str(), heard.end), ("And then", Ok(StopReason::Length)));
 }
 

@@ -11,7 +11,8 @@ use crate::house::{House, tool_question};
 fn request() -> Request {
     let image = Block::Image { data: "AAAA".into(), mime_type: "image/png".into() };
     let mut request = tool_question("");
-    request.messages = vec![Message::User { content: vec![Block::text("What is this?"), image], timestamp: 1 }];
+    request.messages =
+        vec![Message::User { content: vec![Block::text("What is this?"), image], timestamp: 1 }];
     request.system = vec!["Be brief.".into()];
     request.session_name = "home".into();
     request.options.temperature = Some(0.5);
@@ -62,7 +63,8 @@ async fn anthropic_is_asked_in_its_words() {
 #[tokio::test]
 async fn completions_are_asked_in_their_words() {
     let tools = tools(|name, description, schema| {
-        let function = json!({"name": name, "description": description, "parameters": schema, "strict": false});
+        let function =
+            json!({"name": name, "description": description, "parameters": schema, "strict": false});
         json!({"type": "function", "function": function})
     });
     let expected = json!({
@@ -122,9 +124,9 @@ async fn codex_is_asked_in_its_words() {
 
 #[tokio::test]
 async fn google_is_asked_in_its_words() {
-    let declarations = tools(|name, description, schema| {
-        json!({"name": name, "description": description, "parametersJsonSchema": schema})
-    });
+    let declarations = tools(
+        |name, description, schema| json!({"name": name, "description": description, "parametersJsonSchema": schema}),
+    );
     let expected = json!({
         "contents": [{"role": "user", "parts": [
             {"text": "What is this?"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
@@ -142,9 +144,9 @@ async fn google_is_asked_in_its_words() {
 
 #[tokio::test]
 async fn ollama_is_asked_in_its_words() {
-    let tools = tools(|name, description, schema| {
-        json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
-    });
+    let tools = tools(
+        |name, description, schema| json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
+    );
     let expected = json!({
         "model": "qwen3:8b", "stream": true, "think": false,
         "options": {"num_predict": 500, "num_ctx": 100_000, "temperature": 0.5},
@@ -160,9 +162,9 @@ async fn ollama_is_asked_in_its_words() {
 #[tokio::test]
 async fn bedrock_is_asked_in_its_words() {
     let mark = json!({"cachePoint": {"type": "default"}});
-    let tools = tools(|name, description, schema| {
-        json!({"toolSpec": {"name": name, "description": description, "inputSchema": {"json": schema}}})
-    });
+    let tools = tools(
+        |name, description, schema| json!({"toolSpec": {"name": name, "description": description, "inputSchema": {"json": schema}}}),
+    );
     let expected = json!({
         "system": [{"text": "Be brief."}, mark],
         "messages": [{"role": "user", "content": [

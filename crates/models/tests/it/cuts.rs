@@ -64,7 +64,8 @@ async fn a_break_before_any_word_is_a_failure_without_a_start(face: Face) {
 
 async fn a_whole_call_before_a_break_has_its_end(face: Face) {
     let house = House::new().await;
-    let turn = Turn::call("call_1", "tide_at", json!({"place": "Brest"})).then(half_second_call()).then(Step::Reset);
+    let turn =
+        Turn::call("call_1", "tide_at", json!({"place": "Brest"})).then(half_second_call()).then(Step::Reset);
     let heard = house.hear(face, turn, tool_question("When?")).await;
     // Some vendors say where a call ends, with others only the next block shows it; none may end the second.
     assert!(heard.calls().len() <= 1, "{:?}", heard.calls());

@@ -58,9 +58,7 @@ async fn every_provider_gives_a_vector_for_each_text_and_is_paid() {
 async fn texts_are_sent_as_the_vendor_wants_them() {
     let texts = ["high tide", ""];
     let google = |task: &str| {
-        let one = |text: &str| {
-            json!({"model": "models/gemini-embedding-001", "content": {"parts": [{"text": text}]}, "taskType": task})
-        };
+        let one = |text: &str| json!({"model": "models/gemini-embedding-001", "content": {"parts": [{"text": text}]}, "taskType": task});
         json!({"requests": [one("high tide"), one(" ")]})
     };
     let openai = json!({
@@ -104,7 +102,8 @@ async fn a_refused_key_gives_way_to_the_next_and_rests() {
     let vectors = vec![of_size(1536, 0.5)];
     house.server.always_for("text-embedding-3-small", Turn::new([Step::Vectors(vectors)]));
     embed(&house, MODELS[0], &["tide"], Purpose::Query).await.unwrap();
-    let outcomes: Vec<_> = house.ledger.take().into_iter().map(|call| (call.profile_id, call.outcome)).collect();
+    let outcomes: Vec<_> =
+        house.ledger.take().into_iter().map(|call| (call.profile_id, call.outcome)).collect();
     let expected = [
         (Some("openai/first".to_owned()), CallOutcome::Failed(FailureKind::Auth)),
         (Some("openai/config".to_owned()), CallOutcome::Answered),
@@ -125,6 +124,21 @@ async fn vectors_that_do_not_fit_the_texts_are_no_vectors() {
         house.server.push_for(model.split_once('/').unwrap().1, Turn::new([Step::Vectors(vectors)]));
         let failure = embed(&house, model, &["one", "two"], Purpose::Stored).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Broken, "{model}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_providers_own_headers_are_sent_too() {
+    for model in MODELS.into_iter().chain(["openai/one-that-nobody-described"]) {
+        let provider = reference(model).provider;
+        let house = House::with(|config| {
+            config["models"]["providers"][&provider]["headers"] = json!({"x-own": "of the operator"});
+        })
+        .await;
+        let vectors = vec![of_size(size(model), 0.5)];
+        house.server.push_for(&reference(model).model, Turn::new([Step::Vectors(vectors)]));
+        embed(&house, model, &["tide"], Purpose::Query).await.unwrap();
+        assert_eq!(house.server.last_request().header("x-own"), Some("of the operator"), "{model}");
     }
 }
 

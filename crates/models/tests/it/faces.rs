@@ -125,8 +125,13 @@ pub(crate) const COPILOT_CLAUDE: Face = Face {
     ..ANTHROPIC
 };
 
-pub(crate) const COPILOT_GPT: Face =
-    Face { provider: "github-copilot", model: "gpt-5.2", prefix: "", profile: "github-copilot/env", ..RESPONSES };
+pub(crate) const COPILOT_GPT: Face = Face {
+    provider: "github-copilot",
+    model: "gpt-5.2",
+    prefix: "",
+    profile: "github-copilot/env",
+    ..RESPONSES
+};
 
 pub(crate) const ALL: [Face; 9] =
     [ANTHROPIC, COMPLETIONS, RESPONSES, CODEX, GOOGLE, OLLAMA, BEDROCK, COPILOT_CLAUDE, COPILOT_GPT];

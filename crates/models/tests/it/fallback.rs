@@ -61,7 +61,9 @@ async fn a_repetition_that_succeeds_needs_nobody_else() {
 
 #[tokio::test]
 async fn what_we_sent_wrong_is_sent_to_nobody_else() {
-    for (kind, expected) in [(Kind::BadRequest, FailureKind::Format), (Kind::TooLong, FailureKind::ContextOverflow)] {
+    for (kind, expected) in
+        [(Kind::BadRequest, FailureKind::Format), (Kind::TooLong, FailureKind::ContextOverflow)]
+    {
         let house = with_retries(3).await;
         house.server.always_for("claude-sonnet-4-5", Turn::refuse(kind));
         let heard = house.ask(&[FIRST, SECOND], question("When?")).await;
@@ -163,7 +165,8 @@ async fn a_level_the_model_refuses_is_replaced_by_one_it_names() {
     request.options.thinking = ThinkingLevel::High;
     let heard = house.ask(&[SECOND], request.clone()).await;
     assert!(heard.end.is_ok(), "{:?}", heard.end);
-    let efforts: Vec<Value> = house.asked().iter().map(|asked| asked.body["reasoning"]["effort"].clone()).collect();
+    let efforts: Vec<Value> =
+        house.asked().iter().map(|asked| asked.body["reasoning"]["effort"].clone()).collect();
     assert_eq!(efforts, ["high", "low"]);
 
     house.server.push(Turn::json(400, refusal.clone())).push(Turn::json(400, refusal));

@@ -187,7 +187,10 @@ impl Grammar {
         for index in self.open.keys() {
             let kind = &self.begun[*index];
             assert!(matches!(kind, BlockKind::ToolCall { .. }), "{kind:?} has no end");
-            assert!(!matches!(end, Ok(StopReason::Stop | StopReason::ToolUse)), "a cut call in a whole answer");
+            assert!(
+                !matches!(end, Ok(StopReason::Stop | StopReason::ToolUse)),
+                "a cut call in a whole answer"
+            );
         }
         if let Ok(reason) = end {
             assert!(self.origin.is_some(), "nobody answered");

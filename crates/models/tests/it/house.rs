@@ -10,7 +10,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_models::{
-    Forgetful, Ledger, Model, Options, Providers as _, Registry, RegistryOptions, Request, StandingStore, ToolSpec,
+    Forgetful, Ledger, Model, Options, Providers as _, Registry, RegistryOptions, Request, StandingStore,
+    ToolSpec,
 };
 use tidegate_protocol::{AgentId, Block, Cost, Limits, Message, ModelRef, RunSpec};
 use tidegate_runtime::{Clock, SystemClock};
@@ -167,7 +168,11 @@ fn config(server: &str) -> Value {
 
 /// A key as the provider has them; Codex's is a token that names its account.
 pub(crate) fn key_of(face: Face) -> String {
-    if face.provider == faces::CODEX.provider { account_token("config") } else { format!("key-of-{}", face.provider) }
+    if face.provider == faces::CODEX.provider {
+        account_token("config")
+    } else {
+        format!("key-of-{}", face.provider)
+    }
 }
 
 pub(crate) fn account_token(name: &str) -> String {

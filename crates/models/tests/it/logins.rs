@@ -17,8 +17,10 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// A house with one login, which ends in so many milliseconds.
 async fn logged_in(lasts_ms: i64) -> House {
-    let house =
-        House::with(|config| config["models"]["providers"]["openai-codex"]["apiKey"] = serde_json::Value::Null).await;
+    let house = House::with(|config| {
+        config["models"]["providers"]["openai-codex"]["apiKey"] = serde_json::Value::Null
+    })
+    .await;
     let login = Credential::Oauth {
         access: Secret::new(account_token("first")),
         refresh: Secret::new("refresh-first"),
@@ -62,7 +64,10 @@ async fn a_login_that_ran_out_is_refreshed_and_kept() {
     assert_ne!(used[0], account_token("first"));
     assert_eq!(used[0], used[1]);
     let sent = house.server.requests().into_iter().find(|request| request.path == "/oauth/token").unwrap();
-    let form = json!({"grant_type": "refresh_token", "refresh_token": "refresh-first", "client_id": "ours"});
+    let form = json!({
+        "grant_type": "refresh_token", "refresh_token": "refresh-first", "client_id": "ours",
+        "scope": "openid profile email offline_access",
+    });
     assert_eq!(sent.body, form);
     let id: ProfileId = "openai-codex/me".parse().unwrap();
     let kept = house.registry.credentials().unwrap().get(&id).unwrap().unwrap().credential;
@@ -122,7 +127,8 @@ async fn twenty_that_are_refused_at_once_refresh_once() {
     });
     futures_util::future::join_all(asking).await;
     // Whoever comes late is refused with the fresh token, which is then refreshed in its turn; never the same one twice.
-    let spent: Vec<_> = house.server.requests().into_iter().filter(|request| request.path == "/oauth/token").collect();
+    let spent: Vec<_> =
+        house.server.requests().into_iter().filter(|request| request.path == "/oauth/token").collect();
     let mut names: Vec<_> = spent.iter().map(|request| request.body["refresh_token"].to_string()).collect();
     names.sort();
     names.dedup();
@@ -140,6 +146,7 @@ async fn a_refresh_that_is_refused_asks_for_a_new_login_and_the_next_is_tried() 
     let (_, profile, failure) = &heard.switched[0];
     assert_eq!((profile.as_deref(), failure.kind), (Some("openai-codex/me"), FailureKind::Auth));
     assert!(failure.message.contains("log in again"), "{}", failure.message);
+    assert_eq!(refreshes(&house), 1, "a refresh token that was refused is not sent again");
 }
 
 #[tokio::test]

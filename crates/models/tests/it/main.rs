@@ -2,17 +2,17 @@
 //! every wire format, every way a call can fail, and who is asked next when it does.
 
 mod abort;
-//mod aimock;
+mod aimock;
 mod answers;
 mod asked;
-//mod canary;
+mod canary;
 mod cooling;
 mod cuts;
 mod embeddings;
 mod faces;
 mod fallback;
 mod flood;
-//mod handoff;
+mod handoff;
 mod heard;
 mod house;
 mod logins;

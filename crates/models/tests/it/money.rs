@@ -21,14 +21,8 @@ fn limit(face: Face, body: &Value) -> Option<u64> {
     body.pointer(place).and_then(Value::as_u64)
 }
 
-const CAPPED: [Face; 6] = [
-    faces::ANTHROPIC,
-    faces::COMPLETIONS,
-    faces::RESPONSES,
-    faces::GOOGLE,
-    faces::OLLAMA,
-    faces::BEDROCK,
-];
+const CAPPED: [Face; 6] =
+    [faces::ANTHROPIC, faces::COMPLETIONS, faces::RESPONSES, faces::GOOGLE, faces::OLLAMA, faces::BEDROCK];
 
 #[tokio::test]
 async fn an_answer_is_asked_for_that_the_run_can_pay() {
@@ -74,7 +68,9 @@ async fn a_run_that_has_spent_all_asks_nobody() {
 #[tokio::test]
 async fn a_question_that_alone_costs_too_much_is_not_asked() {
     let house = House::new().await;
-    let heard = house.ask_as(&House::paid(&["anthropic/claude-sonnet-4-5"], 0.001), question(&"x".repeat(4000))).await;
+    let heard = house
+        .ask_as(&House::paid(&["anthropic/claude-sonnet-4-5"], 0.001), question(&"x".repeat(4000)))
+        .await;
     assert_eq!((heard.failure().kind, house.asked().len()), (FailureKind::CostLimit, 0));
 }
 
@@ -84,7 +80,7 @@ async fn what_a_failed_call_cost_counts() {
     // The first answer is empty and costs half of what there is.
     let tokens = Tokens { input: 1000, output: 0, cache_read: 0, cache_write: 0 };
     house.server.push(Turn::new([Step::Usage(tokens)]));
-    house.ask_as(&House::paid(&["anthropic/claude-sonnet-4-5"], 0.003_004), question("12345678")).await;
+    house.ask_as(&House::paid(&["anthropic/claude-sonnet-4-5"], 0.003_005), question("12345678")).await;
     let limits: Vec<_> =
         house.asked().iter().map(|asked| limit(faces::ANTHROPIC, &asked.body).unwrap()).collect();
     assert_eq!(limits, [1501, 1001]);

@@ -59,7 +59,11 @@ async fn noise_between_events_is_passed_over_or_fails(face: Face) {
     let heard = disordered(face, turn).await;
     let is_sse = !matches!(face.api, "ollama" | "bedrock-converse-stream");
     if is_sse {
-        assert_eq!((heard.text().as_str(), heard.end.is_ok()), ("The tide rises.", true), "comments are no events");
+        assert_eq!(
+            (heard.text().as_str(), heard.end.is_ok()),
+            ("The tide rises.", true),
+            "comments are no events"
+        );
     } else {
         assert_eq!((heard.text().as_str(), heard.failure().kind), ("The tide", FailureKind::Broken));
     }
@@ -73,7 +77,8 @@ async fn a_model_that_wrote_no_json_is_shown_as_it_wrote(face: Face) {
         // The vendor reads what its model wrote, and sends objects only.
         return;
     }
-    let part = Step::PartOfCall { id: "call_1".into(), name: "tide_at".into(), json: r#"{"place": Brest}"#.into() };
+    let part =
+        Step::PartOfCall { id: "call_1".into(), name: "tide_at".into(), json: r#"{"place": Brest}"#.into() };
     let heard = disordered(face, Turn::new([part])).await;
     assert_eq!(heard.calls(), [("tide_at".into(), json!(r#"{"place": Brest}"#))]);
     assert!(face.thoughts != Thoughts::Behind && heard.end.is_ok());

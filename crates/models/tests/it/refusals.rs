@@ -97,7 +97,9 @@ fn inside(kind: Kind, face: Face) -> FailureKind {
 }
 
 async fn a_page_of_a_proxy_is_not_an_answer(face: Face) {
-    for (status, kind) in [(200, FailureKind::Broken), (502, FailureKind::Broken), (503, FailureKind::Overloaded)] {
+    for (status, kind) in
+        [(200, FailureKind::Broken), (502, FailureKind::Broken), (503, FailureKind::Overloaded)]
+    {
         let house = House::new().await;
         let heard = house.hear(face, Turn::new([Step::Html(status)]), question("Hello?")).await;
         assert_eq!(heard.failure().kind, kind, "{status}: {:?}", heard.failure());

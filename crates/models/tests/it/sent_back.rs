@@ -14,7 +14,8 @@ const PROOF: &str = "cHJvb2YvKys9PQ==";
 /// The conversation after a thought, words, two calls and their results, as it is sent to the same model.
 async fn sent_back(face: Face) -> Value {
     let house = House::new().await;
-    let call = |id: &str, name: &str, arguments: Value| Step::Call { id: id.into(), name: name.into(), arguments };
+    let call =
+        |id: &str, name: &str, arguments: Value| Step::Call { id: id.into(), name: name.into(), arguments };
     let turn = Turn::new([
         Step::Think { text: THOUGHT.into(), signature: PROOF.into() },
         Step::Say("Let me look.".into()),
@@ -63,9 +64,7 @@ async fn to_anthropic() {
 
 #[tokio::test]
 async fn to_completions() {
-    let call = |id: &str, name: &str, arguments: &str| {
-        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
-    };
+    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     let calls = [call("call_1", "tide_at", r#"{"place":"Brest"}"#), call("call_2", "now", "{}")];
     let expected = json!([
         {"role": "user", "content": "When is it high?"},
@@ -79,9 +78,7 @@ async fn to_completions() {
 #[tokio::test]
 async fn to_responses() {
     for face in [faces::RESPONSES, faces::CODEX, faces::COPILOT_GPT] {
-        let call = |id: &str, call_id: &str, name: &str, arguments: &str| {
-            json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments})
-        };
+        let call = |id: &str, call_id: &str, name: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments});
         let expected = json!([
             {"role": "user", "content": [{"type": "input_text", "text": "When is it high?"}]},
             {
@@ -134,9 +131,7 @@ async fn to_ollama() {
 
 #[tokio::test]
 async fn to_bedrock() {
-    let result = |id: &str, text: &str, status: &str| {
-        json!({"toolResult": {"toolUseId": id, "content": [{"text": text}], "status": status}})
-    };
+    let result = |id: &str, text: &str, status: &str| json!({"toolResult": {"toolUseId": id, "content": [{"text": text}], "status": status}});
     let expected = json!([
         {"role": "user", "content": [{"text": "When is it high?"}]},
         {"role": "assistant", "content": [

@@ -23,7 +23,7 @@ for_every_face![
 async fn impatient() -> House {
     House::with(|config| {
         config["models"]["connectTimeoutSeconds"] = 1.into();
-            config["models"]["idleTimeoutSeconds"] = 1.into();
+        config["models"]["idleTimeoutSeconds"] = 1.into();
         config["models"]["retries"] = 3.into();
     })
     .await
@@ -78,9 +78,8 @@ async fn a_slow_answer_that_keeps_coming_is_waited_for(face: Face) {
 #[tokio::test]
 async fn a_run_may_give_one_call_less_time_than_the_configuration() {
     let house = House::new().await;
-    let steps: Vec<Step> = (0..100)
-        .flat_map(|_| [Step::Say("more ".into()), Step::Pause(Duration::from_millis(100))])
-        .collect();
+    let steps: Vec<Step> =
+        (0..100).flat_map(|_| [Step::Say("more ".into()), Step::Pause(Duration::from_millis(100))]).collect();
     house.server.push(Turn::new(steps));
     let mut spec = House::spec(&["anthropic/claude-sonnet-4-5"]);
     spec.limits.call_timeout_ms = Some(700);
