@@ -99,11 +99,9 @@ async fn tokens_are_counted_once_and_priced(face: Face) {
     // What a provider does not tell apart is in what was sent.
     let (cache_read, cache_write) = (if face.cache[0] { 300 } else { 0 }, if face.cache[1] { 50 } else { 0 });
     let input = 1350 - cache_read - cache_write;
-    let dollars = match face.cache {
-        [true, true] => 1000.0 + 400.0 + 150.0 + 200.0,
-        [true, false] => 1050.0 + 400.0 + 150.0,
-        _ => 1350.0 + 400.0,
-    } / 1e6;
+    // A token sent is a dollar a million, one said two, one read from the cache half of one, one written to it four.
+    let millionths = input + 2 * 200 + cache_read / 2 + 4 * cache_write;
+    let dollars = f64::from(u32::try_from(millionths).unwrap()) / 1e6;
     let cost = tidegate_protocol::Cost::from_usd(dollars);
     let expected = Usage { input, output: 200, cache_read, cache_write, cost };
     assert_eq!(heard.usage, Some(expected));

@@ -196,7 +196,7 @@ async fn refused_sign_ins_show_nothing() {
         for status in [400, 401, 500] {
             let house = house().await;
             house.server.always_for(path, Turn::json(status, quoting(&[REFRESH, GITHUB])));
-            house.server.push(Turn::refuse(Kind::Auth));
+            house.server.always(Turn::refuse(Kind::Auth));
             let model = if path == "/oauth/token" { faces::CODEX } else { faces::COPILOT_GPT };
             let heard = house.ask(&[&model.reference()], question("When?")).await;
             let seen = format!("{heard:?} {}", heard.failure());

@@ -26,7 +26,7 @@ async fn rests(kind: Kind, times: &[Duration]) {
     house.server.always_for("claude-sonnet-4-5", Turn::refuse(kind));
     assert!(is_tried(&house).await);
     for time in times {
-        house.clock.pass(*time - SECOND);
+        house.clock.pass(time.saturating_sub(SECOND));
         assert!(!is_tried(&house).await, "{kind:?} is tried before {time:?} are over");
         house.clock.pass(SECOND);
         assert!(is_tried(&house).await, "{kind:?} is not tried after {time:?}");
@@ -59,7 +59,7 @@ async fn the_times_of_an_empty_purse_can_be_configured() {
     .await;
     house.server.always_for("claude-sonnet-4-5", Turn::refuse(Kind::Billing));
     assert!(is_tried(&house).await);
-    house.clock.pass(30 * MINUTE - SECOND);
+    house.clock.pass(Duration::from_secs(30 * 60 - 1));
     assert!(!is_tried(&house).await);
     house.clock.pass(SECOND);
     assert!(is_tried(&house).await);
@@ -70,7 +70,7 @@ async fn a_provider_that_asks_for_more_time_gets_it() {
     let house = House::new().await;
     house.server.push_for("claude-sonnet-4-5", Turn::refuse_for(Kind::RateLimit, 600));
     assert!(is_tried(&house).await);
-    house.clock.pass(10 * MINUTE - SECOND);
+    house.clock.pass(Duration::from_secs(10 * 60 - 1));
     assert!(!is_tried(&house).await);
     house.clock.pass(SECOND);
     assert!(is_tried(&house).await);

@@ -18,7 +18,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// A house with one login, which ends in so many milliseconds.
 async fn logged_in(lasts_ms: i64) -> House {
     let house = House::with(|config| {
-        config["models"]["providers"]["openai-codex"]["apiKey"] = serde_json::Value::Null
+        config["models"]["providers"]["openai-codex"]["apiKey"] = serde_json::Value::Null;
     })
     .await;
     let login = Credential::Oauth {
@@ -102,7 +102,7 @@ async fn twenty_at_once_refresh_once() {
         let house = Arc::clone(&house);
         async move {
             let stream = house.open(&House::spec(&[MODEL])).stream(question("When?"));
-            tokio::spawn(Heard::read(stream)).await.unwrap().text()
+            tidegate_runtime::spawn("asking", Heard::read(stream)).join().await.unwrap().text()
         }
     });
     let answers = futures_util::future::join_all(asking).await;
@@ -122,7 +122,7 @@ async fn twenty_that_are_refused_at_once_refresh_once() {
         let house = Arc::clone(&house);
         async move {
             let stream = house.open(&House::spec(&[MODEL])).stream(question("When?"));
-            tokio::spawn(Heard::read(stream)).await.unwrap()
+            tidegate_runtime::spawn("asking", Heard::read(stream)).join().await.unwrap()
         }
     });
     futures_util::future::join_all(asking).await;

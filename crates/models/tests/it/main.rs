@@ -1,5 +1,6 @@
 //! What the model layer promises, held against servers that play the vendors over real sockets: one list of promises for
 //! every wire format, every way a call can fail, and who is asked next when it does.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod abort;
 mod aimock;

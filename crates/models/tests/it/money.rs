@@ -10,8 +10,7 @@ use crate::house::{House, question};
 /// Where each format says how long an answer may be.
 fn limit(face: Face, body: &Value) -> Option<u64> {
     let place = match face.api {
-        "anthropic-messages" => "/max_tokens",
-        "openai-completions" => "/max_tokens",
+        "anthropic-messages" | "openai-completions" => "/max_tokens",
         "openai-responses" => "/max_output_tokens",
         "google-generative-ai" => "/generationConfig/maxOutputTokens",
         "ollama" => "/options/num_predict",
