@@ -110,6 +110,17 @@ run_tests() {
   fi
 }
 
+# A mock of the vendors that is not ours, for the tests that find its address in TIDEGATE_AIMOCK; without it they say that
+# they were skipped. It ends with this script, which holds its standard input.
+start_aimock() {
+  local told=
+  command -v npm >/dev/null 2>&1 && scripts/sdk/node-modules.sh || return 0
+  coproc aimock { exec node scripts/sdk/aimock.mjs; }
+  read -r -t 30 told <&"${aimock[0]}" || return 0
+  TIDEGATE_AIMOCK=$(sed 's/.*"baseUrl": *"\([^"]*\)".*/\1/' <<<"$told")
+  export TIDEGATE_AIMOCK
+}
+
 has_nextest() { cargo nextest --version >/dev/null 2>&1; }
 
 has_doc_tests() { grep -rqE '^ *//[/!] *```' crates/*/src; }
@@ -141,6 +152,7 @@ else
   suite 'compile the tests' compile_tests
   suite 'no fault points without debug assertions' no_fault_points
   if has_doc_tests; then suite 'documentation tests' cargo test --locked --workspace --doc --quiet; fi
+  suite 'a mock that is not ours' start_aimock
   suite 'tests' run_tests
   suite 'page in a browser' browser_tests
   suite 'official SDKs against the model server' scripts/sdk/run.sh

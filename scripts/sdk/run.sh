@@ -22,14 +22,6 @@ make_venv() {
   printf '%s\n' "$wanted" >"$venv/made-from"
 }
 
-make_node_modules() {
-  local wanted
-  wanted=$(cat package.json package-lock.json .npmrc | sha256sum)
-  if [[ $(cat node_modules/.built-from 2>/dev/null) == "$wanted" ]]; then return; fi
-  npm ci --no-audit --no-fund --loglevel=error || return 1
-  printf '%s\n' "$wanted" >node_modules/.built-from
-}
-
 target=$(target_folder)
 venv=$target/sdk/venv
 cargo build --locked --quiet --package tidegate-testkit --bin tidegate-testkit
@@ -46,12 +38,11 @@ elif ! make_venv; then
 else
   "$venv/bin/python" -W ignore::ResourceWarning -m unittest discover --start-directory scripts/sdk/python || outcome=1
 fi
-cd scripts/sdk
 if ! command -v npm >/dev/null 2>&1; then
   skipped "the vendors' Node clients: npm is missing"
-elif ! make_node_modules; then
+elif ! scripts/sdk/node-modules.sh; then
   skipped "the vendors' Node clients: npm could not install them"
 else
-  node --test node/*.test.mjs || outcome=1
+  (cd scripts/sdk && node --test node/*.test.mjs) || outcome=1
 fi
 exit "$outcome"

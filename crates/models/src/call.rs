@@ -7,6 +7,7 @@ use futures_util::stream;
 use tidegate_net::{Call, Client, NetError, Origin as Address, Reply, Timeouts};
 use tidegate_runtime::Clock;
 
+use crate::blot::blotted;
 use crate::catalogue::ModelInfo;
 use crate::classify::{classify, retry_after};
 use crate::failure::{Failure, FailureKind};
@@ -53,13 +54,16 @@ impl Calling {
                 Step::Over => return None,
                 Step::Ready(request) => match self.begin(&request).await {
                     Ok(step) => step,
-                    Err(failure) => return Some((ModelEvent::Failed(failure), Step::Over)),
+                    Err(failure) => return Some((self.failed(failure), Step::Over)),
                 },
                 Step::Reading { mut reply, mut reading, deadline } => {
                     if let Some(event) = reading.next_event() {
-                        let last = matches!(event, ModelEvent::Done(_) | ModelEvent::Failed(_));
-                        let next = if last { Step::Over } else { Step::Reading { reply, reading, deadline } };
-                        return Some((event, next));
+                        let next = Step::Reading { reply, reading, deadline };
+                        return Some(match event {
+                            ModelEvent::Failed(failure) => (self.failed(failure), Step::Over),
+                            ModelEvent::Done(reason) => (ModelEvent::Done(reason), Step::Over),
+                            event => (event, next),
+                        });
                     }
                     self.read(&mut reply, &mut reading, deadline).await;
                     Step::Reading { reply, reading, deadline }
@@ -97,6 +101,10 @@ impl Calling {
             Some(Ok(Some(bytes))) => reading.feed(bytes.as_ref()),
             Some(Ok(None)) => reading.end(),
         }
+    }
+
+    fn failed(&self, failure: Failure) -> ModelEvent {
+        ModelEvent::Failed(blotted(failure, &self.access, &self.model.headers))
     }
 
     fn too_long(&self) -> Failure {

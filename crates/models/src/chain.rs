@@ -252,7 +252,11 @@ impl Running {
         let granted = self.shared.credentials.grant(&provider, &candidate.profile_id, renew).await;
         let granted = match granted {
             Ok(granted) => granted,
-            Err(failure) => return self.after(trying, candidate, failure).await,
+            Err(failure) => {
+                // It was no call that was refused: asking for a fresh token once more would spend another one.
+                trying.renewed.insert(candidate.profile_id.clone());
+                return self.after(trying, candidate, failure).await;
+            }
         };
         let mut model = Arc::clone(&trying.link.model);
         if let Some(base_url) = granted.base_url {

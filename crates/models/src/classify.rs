@@ -150,10 +150,10 @@ pub fn is_overflow(status: Option<u16>, text: &str) -> bool {
         "reduce the length of the messages",
         "exceeds the available context size",
         "greater than the context length",
+        "exceeds the context length",
         "context window exceeds limit",
         "exceeded model token limit",
         "model_context_window_exceeded",
-        "maximum context length",
     ];
     any.iter().any(|word| text.contains(word))
         || has("request size exceeds") && (has("context window") || has("context length"))

@@ -15,6 +15,16 @@ pub(crate) enum Access {
 }
 
 impl Access {
+    /// Everything in it that nobody may read.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let (first, second) = match self {
+            Self::Open => (None, None),
+            Self::Key(secret) | Self::Login { token: secret, .. } => (Some(secret), None),
+            Self::Aws { secret_key, session_token, .. } => (Some(secret_key), session_token.as_ref()),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// The text that goes into a header, where the format knows one kind only.
     pub(crate) fn token(&self) -> Option<&Secret> {
         match self {

@@ -30,6 +30,8 @@ struct Open {
     text: String,
     signature: Option<String>,
     redacted: bool,
+    /// A call that the server ended without whole arguments. Only what follows tells whether it was cut off.
+    doubtful: bool,
 }
 
 impl Emit {
@@ -38,19 +40,20 @@ impl Emit {
         if self.ended.is_some() || self.is_open(key) {
             return;
         }
+        // The model went on: what it said before was whole.
+        while let Some(at) = self.open.iter().position(|open| open.doubtful) {
+            let open = self.open.remove(at);
+            self.finish(open);
+        }
         let index = self.next;
         self.next += 1;
         self.events.push_back(ModelEvent::BlockStart { index, kind: kind.clone() });
-        let open = Open { key, index, kind, text: String::new(), signature: None, redacted: false };
-        self.open.push(open);
+        let (text, signature) = (String::new(), None);
+        self.open.push(Open { key, index, kind, text, signature, redacted: false, doubtful: false });
     }
 
     pub(crate) fn is_open(&self, key: Key) -> bool {
         self.open.iter().any(|open| open.key == key)
-    }
-
-    pub(crate) fn is_call(&self, key: Key) -> bool {
-        self.open.iter().any(|open| open.key == key && matches!(open.kind, BlockKind::ToolCall { .. }))
     }
 
     /// Continues a block. What belongs to none that is open is left out.
@@ -114,6 +117,17 @@ impl Emit {
         if let Some(at) = self.open.iter().position(|open| open.key == key) {
             let open = self.open.remove(at);
             self.finish(open);
+        }
+    }
+
+    /// Ends a block because the server says that it is over. A call whose arguments are no whole object waits for what
+    /// follows: the model wrote nonsense, which it is then shown, or it reached its limit.
+    pub(crate) fn close_unless_doubtful(&mut self, key: Key) {
+        let is_doubtful =
+            |open: &Open| matches!(open.kind, BlockKind::ToolCall { .. }) && !is_whole_object(&open.text);
+        match self.open.iter_mut().find(|open| open.key == key) {
+            Some(open) if is_doubtful(open) => open.doubtful = true,
+            _ => self.close(key),
         }
     }
 

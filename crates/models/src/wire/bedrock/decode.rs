@@ -131,7 +131,7 @@ impl Decoder for Decode {
         match frame.event {
             "contentBlockStart" => self.start(read(&frame)?, emit),
             "contentBlockDelta" => self.delta(read(&frame)?, emit)?,
-            "contentBlockStop" => emit.close(read::<BlockStop>(&frame)?.content_block_index),
+            "contentBlockStop" => emit.close_unless_doubtful(read::<BlockStop>(&frame)?.content_block_index),
             "messageStop" => stop(&read::<MessageStop<'_>>(&frame)?.stop_reason, emit)?,
             "metadata" => {
                 if let Some(tokens) = read::<Metadata>(&frame)?.usage {

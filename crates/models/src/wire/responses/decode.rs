@@ -248,7 +248,7 @@ impl ResponsesDecoder {
             BlockKind::Thinking => emit.sign(key, value.to_string()),
             BlockKind::ToolCall { .. } => {}
         }
-        emit.close(key);
+        emit.close_unless_doubtful(key);
     }
 
     fn over(&mut self, kind: &str, event: &Value, emit: &mut Emit) -> Result<(), Failure> {
