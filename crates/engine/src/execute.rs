@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Turn};
-use tidegate_models::{CallRecord, Ledger};
+use tidegate_models::Ledger;
 use tidegate_policy::{BudgetRefusal, Principal};
 use tidegate_protocol::{
     EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
@@ -130,17 +130,16 @@ impl Core {
     /// Makes the end durable, then tells it.
     async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End, ledger: &Ledger) {
         let attempt = turn.lease.attempt;
-        let calls = ledger.take();
         let outcome = match end {
             End::Released => {
-                self.meter_apart(work, calls).await;
+                self.meter_apart(work, ledger).await;
                 return self.give_back(work, &turn.lease).await;
             }
             End::Ended => {
-                self.meter_apart(work, calls).await;
+                self.meter_apart(work, ledger).await;
                 return self.look_up_end(work, attempt).await;
             }
-            end => self.commit(work, turn, end, calls.clone()).await,
+            end => self.commit(work, turn, end, ledger).await,
         };
         match outcome {
             Ok((end, more)) => {
@@ -151,16 +150,19 @@ impl Core {
                 }
             }
             Err(EngineError::Store(StoreError::StaleFence)) => {
-                self.meter_apart(work, calls).await;
+                self.meter_apart(work, ledger).await;
                 self.look_up_end(work, attempt).await;
             }
-            Err(error) => self.without_an_end(work, turn, error).await,
+            Err(error) => {
+                self.without_an_end(work, turn, error).await;
+                self.meter_apart(work, ledger).await;
+            }
         }
     }
 
     /// Somebody else writes the run's end: what it used is written beside it.
-    async fn meter_apart(&self, work: &Work, calls: Vec<CallRecord>) {
-        if let Err(error) = self.meter(Some(work.run), &Account::of(work), calls).await {
+    async fn meter_apart(&self, work: &Work, ledger: &Ledger) {
+        if let Err(error) = self.meter(Some(work.run), &Account::of(work), ledger.take()).await {
             tracing::warn!(%error, run = %work.run, "what the run used could not be written down");
         }
     }
@@ -203,11 +205,10 @@ impl Core {
         let run_id = turn.lease.run;
         let agent = &turn.lease.key.scope.agent;
         // What was promised, narrowed by what is allowed today.
-        let models = match self.settings.permitted(agent, turn.spec.models.clone()) {
-            Ok(models) => models,
+        let spec = match self.settings.narrowed(agent, &turn.spec) {
+            Ok(spec) => spec,
             Err(error) => return End::Failed(error.body()),
         };
-        let spec = RunSpec { models, ..turn.spec.clone() };
         let model = match self.models.open(agent, &spec, ledger) {
             Ok(model) => model,
             Err(error) => return End::Failed(error.body()),
@@ -245,12 +246,12 @@ impl Core {
         work: &Work,
         turn: &Turn,
         end: End,
-        calls: Vec<CallRecord>,
+        ledger: &Ledger,
     ) -> Result<(RunEnd, bool), EngineError> {
         let lease = &turn.lease;
         let now = self.clock.now_ms();
         let mut entries = Vec::new();
-        let calls = self.calls(&Account::of(work), calls)?;
+        let calls = self.calls(&Account::of(work), ledger.calls())?;
         let usage = total(&calls);
         let (ending, parts) = match &end {
             End::Answered { message, origin } => {
@@ -271,6 +272,8 @@ impl Core {
         let principal = work.principal.clone();
         let finish = Finish { ending, entries, usage, calls, parts, principal, now };
         let Finished { head_seq, more } = self.persist(lease, finish).await?;
+        // Only now: whatever fails or panics before, what was used is still there for the end that is written instead.
+        ledger.take();
         self.unsealed.notify_one();
         self.mirroring.notify();
         for (lane, channel, account) in lanes {

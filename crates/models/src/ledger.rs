@@ -35,6 +35,11 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 
+    /// What was recorded and not taken yet.
+    pub fn calls(&self) -> Vec<CallRecord> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Takes what was recorded since the last time.
     pub fn take(&self) -> Vec<CallRecord> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

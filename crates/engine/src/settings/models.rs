@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_config::schema::{self, Agent, AgentModel, ModelChain, Thinking};
 use tidegate_models::parse_ref;
 use tidegate_policy::{ModelPolicies, ModelPolicy, ModelVerdict};
-use tidegate_protocol::{AgentId, Cost, ModelRef, ThinkingLevel};
+use tidegate_protocol::{AgentId, Cost, ModelRef, RunSpec, ThinkingLevel};
 
 use super::{Settings, SettingsError, Wish};
 
@@ -112,6 +112,16 @@ impl Settings {
         Ok(left)
     }
 
+    /// What a run was promised, as far as policy still allows it: an earlier promise never widens today's limits.
+    pub(crate) fn narrowed(&self, agent: &AgentId, spec: &RunSpec) -> Result<RunSpec, SettingsError> {
+        let mut spec = RunSpec { models: self.permitted(agent, spec.models.clone())?, ..spec.clone() };
+        let policies = self.model_policies(agent);
+        let limits = &mut spec.limits;
+        limits.max_cost = smaller(limits.max_cost, policies.max_cost_per_run());
+        limits.call_timeout_ms = smaller(limits.call_timeout_ms, policies.timeout().map(super::millis));
+        Ok(spec)
+    }
+
     /// The rules for an agent's models, the widest first.
     pub fn model_policies(&self, agent: &AgentId) -> ModelPolicies {
         let mut stages = vec![
@@ -138,6 +148,11 @@ impl Settings {
         let own = self.agent(agent).and_then(|agent| agent.auth.order.get(provider));
         own.or_else(|| self.config.auth.order.get(provider)).cloned()
     }
+}
+
+/// The smaller of two limits that may be absent.
+fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
 }
 
 fn policy(said: &schema::ModelPolicy) -> ModelPolicy {

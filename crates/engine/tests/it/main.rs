@@ -1,12 +1,15 @@
 //! The engine on a real SQLite home: turns, delivery, supervision, ends in good order, transcript files.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod budgets;
 mod closing;
 mod delivery;
+mod models;
 mod network;
 mod supervision;
 mod transcripts;
 mod turns;
+mod vendor;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
