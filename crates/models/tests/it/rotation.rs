@@ -182,3 +182,23 @@ async fn a_key_goes_where_the_vendor_looks_for_it_and_a_persons_token_elsewhere(
     assert_eq!(asked.header("x-api-key"), None);
     assert!(asked.header("anthropic-beta").unwrap().contains("oauth-2025-04-20"));
 }
+
+#[tokio::test]
+async fn amazons_keys_sign_and_are_not_sent() {
+    let house = House::with(|config| {
+        config["models"]["providers"]["amazon-bedrock"]["apiKey"] = Value::Null;
+        config["models"]["providers"]["amazon-bedrock"]["region"] = "eu-west-3".into();
+    })
+    .await;
+    let secret = ["a", "secret", "that", "signs"].join("-");
+    house.set("AWS_ACCESS_KEY_ID", "an-access-key");
+    house.set("AWS_SECRET_ACCESS_KEY", &secret);
+    let model = format!("amazon-bedrock/{}", crate::faces::BEDROCK.model);
+    let heard = house.ask(&[&model], question("When?")).await;
+    assert_eq!(heard.origin.unwrap().profile_id.as_deref(), Some("amazon-bedrock/aws"));
+    let asked = house.server.last_request();
+    let signed = asked.header("authorization").unwrap();
+    assert!(signed.starts_with("AWS4-HMAC-SHA256 Credential=an-access-key/"), "{signed}");
+    assert!(signed.contains("/eu-west-3/bedrock/aws4_request"), "{signed}");
+    assert!(!format!("{asked:?}").contains(&secret));
+}
