@@ -66,7 +66,8 @@ fn status(code: ErrorCode) -> StatusCode {
     use ErrorCode as Code;
     match code {
         Code::Unauthorized | Code::LoginCodeInvalid => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::Forbidden | Code::PolicyDenied => StatusCode::FORBIDDEN,
+        Code::BudgetExceeded => StatusCode::PAYMENT_REQUIRED,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -77,6 +78,7 @@ fn status(code: ErrorCode) -> StatusCode {
         | Code::MissingValue
         | Code::AskInputRequired
         | Code::UnsupportedProvider
+        | Code::ContextOverflow
         | Code::AuthRequired => StatusCode::BAD_REQUEST,
         Code::IdempotencyConflict | Code::SessionBusy | Code::Aborted => StatusCode::CONFLICT,
         Code::ModelUnavailable => StatusCode::BAD_GATEWAY,

@@ -11,6 +11,8 @@ use crate::wire::Access;
 /// A shorter secret would blot ordinary words; nobody gives one out.
 const SHORTEST: usize = 8;
 const BLOT: &str = "[redacted]";
+/// How a text ends that was cut short.
+const CUT: char = '…';
 
 /// The failure without the credential and the headers the call was made with.
 pub(crate) fn blotted(failure: Failure, access: &Access, headers: &[(String, Secret)]) -> Failure {
@@ -24,10 +26,25 @@ pub(crate) fn blotted(failure: Failure, access: &Access, headers: &[(String, Sec
 
 fn without<'a>(text: &'a str, secret: &Secret) -> Cow<'a, str> {
     let secret = secret.expose();
-    if secret.len() >= SHORTEST && text.contains(secret) {
-        return Cow::Owned(text.replace(secret, BLOT));
+    if secret.len() < SHORTEST {
+        return Cow::Borrowed(text);
     }
-    Cow::Borrowed(text)
+    let whole =
+        if text.contains(secret) { Cow::Owned(text.replace(secret, BLOT)) } else { Cow::Borrowed(text) };
+    match cut_at(&whole, secret) {
+        Some(at) => Cow::Owned(format!("{}{BLOT}{CUT}", &whole[..at])),
+        None => whole,
+    }
+}
+
+/// Where a text that was cut short ends with the beginning of the secret.
+fn cut_at(text: &str, secret: &str) -> Option<usize> {
+    let kept = text.strip_suffix(CUT)?;
+    let lengths = (SHORTEST..secret.len()).rev().filter(|length| secret.is_char_boundary(*length));
+    lengths
+        .map(|length| &secret[..length])
+        .find(|begun| kept.ends_with(begun))
+        .map(|begun| kept.len() - begun.len())
 }
 
 #[cfg(test)]
@@ -51,5 +68,12 @@ mod tests {
         let login = Access::Login { token: secret("plain-words-4"), account_id: None };
         let failure = blotted(Failure::new(FailureKind::Auth, "bad: plain-words-4"), &login, &[]);
         assert_eq!(failure.message, "bad: [redacted]");
+    }
+
+    #[test]
+    fn half_of_it_at_the_end_of_a_text_that_was_cut_is_not_repeated_either() {
+        let login = Access::Login { token: Secret::new("plain-words-4"), account_id: None };
+        let failure = blotted(Failure::new(FailureKind::Auth, "bad: plain-wor…"), &login, &[]);
+        assert_eq!(failure.message, "bad: [redacted]…");
     }
 }

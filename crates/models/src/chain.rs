@@ -40,7 +40,7 @@ impl Shared {
     async fn blame(&self, link: &Link, candidate: &Candidate, failure: &Failure) {
         if failure.kind.counts_against_credential() {
             let (model, now) = (&link.model, self.clock.now_ms());
-            self.standings.failed(&model.provider, &candidate.profile_id, &model.id, failure, now).await;
+            self.standings.failed(&model.provider, candidate, &model.id, failure, now).await;
         }
     }
 }
@@ -68,6 +68,8 @@ pub(crate) struct Chain {
     pub(crate) agent: AgentId,
     pub(crate) links: Vec<Link>,
     pub(crate) profile: Option<String>,
+    /// Also what is cooling down is tried.
+    pub(crate) insists: bool,
     /// For one call.
     pub(crate) limit: Option<Duration>,
     pub(crate) max_cost: Option<Cost>,
@@ -81,6 +83,7 @@ impl Model for Chain {
             ledger: Arc::clone(&self.ledger),
             links: self.links.iter().cloned().collect(),
             profile: self.profile.clone(),
+            insists: self.insists,
             limit: self.limit,
             max_cost: self.max_cost,
             request,
@@ -102,6 +105,7 @@ struct Running {
     ledger: Arc<Ledger>,
     links: VecDeque<Link>,
     profile: Option<String>,
+    insists: bool,
     limit: Option<Duration>,
     max_cost: Option<Cost>,
     request: Request,
@@ -194,13 +198,12 @@ impl Running {
             preferred: preferred.as_deref(),
         };
         let now = self.shared.clock.now_ms();
-        let standing =
-            |candidate: &Candidate| self.shared.standings.of(provider, &candidate.profile_id, &link.model.id);
+        let standing = |candidate: &Candidate| self.shared.standings.of(provider, candidate, &link.model.id);
         let ordered = rotation::order(&candidates, wishes, standing, now);
         let (left, cooling): (Vec<Candidate>, Vec<Candidate>) =
             ordered.into_iter().cloned().partition(|candidate| !standing(candidate).is_cooling(now));
         let mut left = VecDeque::from(left);
-        let insisted = self.profile.is_some();
+        let insisted = self.insists || self.profile.is_some();
         if left.is_empty() {
             // Nothing is free. What may be probed, or what somebody insists on, is tried if nothing else is left to try.
             let last_hope = self.links.is_empty();
@@ -222,7 +225,7 @@ impl Running {
     }
 
     fn cooling_down(&self, link: &Link, candidate: &Candidate, now: i64) -> Failure {
-        let standing = self.shared.standings.of(&link.model.provider, &candidate.profile_id, &link.model.id);
+        let standing = self.shared.standings.of(&link.model.provider, candidate, &link.model.id);
         let kind = standing.reason.unwrap_or(FailureKind::RateLimit);
         let seconds = (standing.until() - now).max(0) / 1000;
         let message = format!(
@@ -425,7 +428,7 @@ fn no_credential(provider: &str, profile: Option<&str>) -> Failure {
 fn summary(attempts: &[(ModelRef, Failure)]) -> Failure {
     match attempts {
         [] => Failure::new(FailureKind::NoSuchModel, "the run names no model"),
-        [(_, only)] => only.clone(),
+        [(model, only)] => Failure { message: format!("{model}: {}", only.message), ..only.clone() },
         [.., (_, last)] => {
             let all: Vec<String> =
                 attempts.iter().map(|(model, failure)| format!("{model}: {}", failure.message)).collect();

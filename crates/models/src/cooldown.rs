@@ -9,7 +9,7 @@ const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// A credential that is cooling down and has no substitute is tried again after this long: people should not have to
 /// wait an hour for a provider that was back after a minute.
-const PROBE_MS: i64 = 15_000;
+const PROBE_MS: i64 = 2_000;
 
 /// How one credential does, for one model or for all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +56,12 @@ impl Standing {
         now: i64,
         rules: &Cooldowns,
     ) -> Self {
+        if self.is_cooling(now) {
+            // Somebody insisted. That it still fails says nothing new, and looking must not make it worse.
+            let asked = retry_after.map_or(0, |asked| now + millis(asked));
+            let cooldown_until = self.cooldown_until.max(asked);
+            return Self { last_failure_at: now, reason: Some(kind), cooldown_until, ..self.clone() };
+        }
         let long_ago = now - self.last_failure_at > millis(rules.failure_window);
         let mut next =
             if long_ago { Self { last_used_at: self.last_used_at, ..Self::default() } } else { self.clone() };
@@ -66,8 +72,8 @@ impl Standing {
             next.disabled_until = now + billing_ms(provider, next.billing_failures, rules);
         } else {
             next.errors += 1;
-            let asked = retry_after.map_or(0, millis);
-            next.cooldown_until = now + cooldown_ms(next.errors).max(asked);
+            // A provider that says when it is free again knows better than we do.
+            next.cooldown_until = now + retry_after.map_or_else(|| cooldown_ms(next.errors), millis);
         }
         next
     }
@@ -157,11 +163,22 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_more_time_gets_it() {
+    fn looking_again_while_it_rests_does_not_make_it_worse() {
+        let once = fail(&Standing::default(), FailureKind::Billing, 1000);
+        let again = fail(&fail(&once, FailureKind::Billing, 2000), FailureKind::Auth, 3000);
+        assert_eq!((again.until(), again.billing_failures, again.errors), (once.until(), 1, 0));
+    }
+
+    #[test]
+    fn a_provider_that_says_when_it_is_free_is_believed() {
         let asked = Some(Duration::from_mins(7));
         let standing =
             Standing::default().failed("p", FailureKind::RateLimit, asked, 0, &Cooldowns::default());
         assert_eq!(standing.until(), 7 * MINUTE_MS);
+        let soon = Some(Duration::from_secs(9));
+        let standing =
+            Standing::default().failed("p", FailureKind::RateLimit, soon, 0, &Cooldowns::default());
+        assert_eq!(standing.until(), 9000);
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Failure {
         let code = match self.kind {
             FailureKind::ContextOverflow => ErrorCode::ContextOverflow,
             FailureKind::CostLimit => ErrorCode::BudgetExceeded,
-            FailureKind::Auth if self.status.is_none() => ErrorCode::AuthRequired,
+            FailureKind::Auth => ErrorCode::AuthRequired,
             _ => ErrorCode::ModelUnavailable,
         };
         let mut body = ErrorBody::new(code, self.message.clone());

@@ -62,32 +62,49 @@ impl Keyring {
 
     /// What there is for a provider, wherever it is kept.
     pub(crate) fn found(&self, provider: &ProviderInfo) -> Result<Vec<Candidate>, SecretsError> {
-        let mut found = self.stored(&provider.id)?;
+        let (mut found, unreadable) = self.stored(&provider.id)?;
         let id = |name: &str| format!("{}/{name}", provider.id);
         if self.variable(provider).is_some() {
-            found.push(Candidate { profile_id: id(FROM_ENVIRONMENT), kind: CredentialKind::Environment });
+            found.push(Candidate {
+                profile_id: id(FROM_ENVIRONMENT),
+                kind: CredentialKind::Environment,
+                changed_at: 0,
+            });
         }
         if provider.api == Api::BedrockConverseStream && aws::find(self.environment.as_ref()).is_some() {
-            found.push(Candidate { profile_id: id(FROM_AWS), kind: CredentialKind::Environment });
+            found.push(Candidate {
+                profile_id: id(FROM_AWS),
+                kind: CredentialKind::Environment,
+                changed_at: 0,
+            });
         }
         if provider.api_key.is_some() {
-            found.push(Candidate { profile_id: id(FROM_CONFIG), kind: CredentialKind::Configured });
+            found.push(Candidate {
+                profile_id: id(FROM_CONFIG),
+                kind: CredentialKind::Configured,
+                changed_at: 0,
+            });
+        }
+        // A credential that is there and cannot be read is not the same as none.
+        if let (true, Some(error)) = (found.is_empty(), unreadable) {
+            return Err(error);
         }
         if found.is_empty() && provider.keyless {
-            found.push(Candidate { profile_id: id(NONE), kind: CredentialKind::None });
+            found.push(Candidate { profile_id: id(NONE), kind: CredentialKind::None, changed_at: 0 });
         }
         Ok(found)
     }
 
-    fn stored(&self, provider: &str) -> Result<Vec<Candidate>, SecretsError> {
+    /// Those that can be used, and why one cannot be read.
+    fn stored(&self, provider: &str) -> Result<(Vec<Candidate>, Option<SecretsError>), SecretsError> {
         // No folder, no credential: looking must not make one.
         if self.store.get().is_none() && !self.folder.join("profiles.json").exists() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let listing = self.store()?.list()?;
         let now = self.clock.now_ms();
         let any_listed = self.listed.values().any(|listed| listed.provider == provider);
-        let mut found = Vec::new();
+        let (mut found, mut unreadable) = (Vec::new(), None);
         for profile in listing.profiles.iter().filter(|profile| profile.id.provider() == provider) {
             let kind = match profile.kind.as_str() {
                 "oauth" => CredentialKind::Login,
@@ -102,11 +119,20 @@ impl Keyring {
                 Some((_, said)) => fits(said.mode, kind),
                 None => !any_listed,
             };
-            if wanted && !over && profile.unreadable.is_none() {
-                found.push(Candidate { profile_id: profile.id.to_string(), kind });
+            if !wanted || over {
+                continue;
+            }
+            if let Some(error) = &profile.unreadable {
+                unreadable = Some(error.clone());
+            } else {
+                found.push(Candidate {
+                    profile_id: profile.id.to_string(),
+                    kind,
+                    changed_at: profile.updated_at,
+                });
             }
         }
-        Ok(found)
+        Ok((found, unreadable))
     }
 
     fn variable(&self, provider: &ProviderInfo) -> Option<(String, Secret)> {

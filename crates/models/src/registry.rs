@@ -116,9 +116,8 @@ impl Registry {
         let preferred = self.shared.credentials.preferred(&model.provider).await;
         let order = self.order_of(agent, &model.provider);
         let wishes = Wishes { only: None, order: order.as_deref(), preferred: preferred.as_deref() };
-        let standing = |candidate: &Candidate| {
-            self.shared.standings.of(&model.provider, &candidate.profile_id, &model.model)
-        };
+        let standing =
+            |candidate: &Candidate| self.shared.standings.of(&model.provider, candidate, &model.model);
         let ordered = rotation::order(&candidates, wishes, standing, self.shared.clock.now_ms());
         Ok(ordered.into_iter().map(|candidate| (candidate.clone(), standing(candidate))).collect())
     }
@@ -212,8 +211,30 @@ impl Providers for Registry {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        self.chain(agent, spec, ledger, false)
+    }
+
+    fn open_anyway(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
+        self.chain(agent, spec, ledger, true)
+    }
+}
+
+impl Registry {
+    fn chain(
+        &self,
+        agent: &AgentId,
+        spec: &RunSpec,
+        ledger: &Arc<Ledger>,
+        insists: bool,
+    ) -> Result<Arc<dyn Model>, CannotSpeak> {
         self.ready(spec)?;
         Ok(Arc::new(Chain {
+            insists,
             shared: Arc::clone(&self.shared),
             agent: agent.clone(),
             links: spec.models.iter().filter_map(|model| self.link(agent, model, ledger)).collect(),

@@ -22,6 +22,8 @@ pub enum CredentialKind {
 pub struct Candidate {
     pub profile_id: String,
     pub kind: CredentialKind,
+    /// When it was last stored, in milliseconds since the epoch; 0 where nobody knows.
+    pub changed_at: i64,
 }
 
 /// What is said about the order.
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     fn candidate(id: &str, kind: CredentialKind) -> Candidate {
-        Candidate { profile_id: id.to_owned(), kind }
+        Candidate { profile_id: id.to_owned(), kind, changed_at: 0 }
     }
 
     fn ids(candidates: &[Candidate], wishes: Wishes<'_>, standings: &[(&str, Standing)]) -> Vec<String> {

@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::cooldown::{Cooldowns, Standing};
 use crate::failure::{Failure, FailureKind};
+use crate::rotation::{Candidate, CredentialKind};
 
 /// Of what something is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,10 +67,19 @@ impl Standings {
     }
 
     /// The credential's standing for a model: what is held against it there or everywhere.
-    pub(crate) fn of(&self, provider: &str, profile_id: &str, model: &str) -> Standing {
+    pub(crate) fn of(&self, provider: &str, candidate: &Candidate, model: &str) -> Standing {
+        let profile_id = candidate.profile_id.as_str();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let find =
-            |model: Option<&str>| known.get(&key(provider, profile_id, model)).cloned().unwrap_or_default();
+        let find = |model: Option<&str>| {
+            let standing = known.get(&key(provider, profile_id, model)).cloned().unwrap_or_default();
+            // What was stored since then is another secret: it starts clean.
+            let replaced = standing.last_failure_at < candidate.changed_at;
+            if replaced {
+                Standing { last_used_at: standing.last_used_at, ..Standing::default() }
+            } else {
+                standing
+            }
+        };
         let (everywhere, here) = (find(None), find(Some(model)));
         let worse = if everywhere.until() > here.until() { &everywhere } else { &here };
         Standing {
@@ -85,20 +95,29 @@ impl Standings {
     pub(crate) async fn failed(
         &self,
         provider: &str,
-        profile_id: &str,
+        candidate: &Candidate,
         model: &str,
         failure: &Failure,
         now: i64,
     ) {
-        let blames_account = matches!(failure.kind, FailureKind::Auth | FailureKind::Billing);
-        let key = key(provider, profile_id, (!blames_account).then_some(model));
+        let profile_id = candidate.profile_id.as_str();
+        let kept = !matches!(candidate.kind, CredentialKind::Environment | CredentialKind::Configured);
+        // Without a credential there is nothing to rest.
+        if candidate.kind == CredentialKind::None {
+            return;
+        }
+        let key = key(provider, profile_id, (!blames_account(failure)).then_some(model));
         let standing = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let standing = known.entry(key.clone()).or_default();
             *standing = standing.failed(provider, failure.kind, failure.retry_after, now, &self.rules);
             standing.clone()
         };
-        self.store.save(&key, &standing).await;
+        // A key of the environment or the file may be another one the next time: what its account was blamed for must
+        // not be held against that.
+        if kept || key.model.is_some() {
+            self.store.save(&key, &standing).await;
+        }
     }
 
     /// A success clears what was held against the credential for this model, and for all.
@@ -127,6 +146,15 @@ impl Standings {
     }
 }
 
+/// Whether the account is to blame, and not what was asked of it. A refusal of one thing (403) is about that thing.
+fn blames_account(failure: &Failure) -> bool {
+    match failure.kind {
+        FailureKind::Billing => true,
+        FailureKind::Auth => failure.status != Some(403),
+        _ => false,
+    }
+}
+
 fn key(provider: &str, profile_id: &str, model: Option<&str>) -> StandingKey {
     StandingKey {
         provider: provider.to_owned(),
@@ -139,17 +167,43 @@ fn key(provider: &str, profile_id: &str, model: Option<&str>) -> StandingKey {
 mod tests {
     use super::*;
 
+    fn candidate(id: &str) -> Candidate {
+        Candidate { profile_id: id.to_owned(), kind: CredentialKind::Key, changed_at: 0 }
+    }
+
     #[tokio::test]
     async fn one_models_limit_does_not_block_the_account_and_an_empty_purse_does() {
         let standings = Standings::new(Arc::new(Forgetful), Cooldowns::default());
-        standings.failed("p", "a", "big", &Failure::new(FailureKind::RateLimit, "slow down"), 1000).await;
-        assert!(standings.of("p", "a", "big").is_cooling(1001));
-        assert!(!standings.of("p", "a", "small").is_cooling(1001));
-        assert!(!standings.of("p", "b", "big").is_cooling(1001));
-        standings.failed("p", "a", "big", &Failure::new(FailureKind::Billing, "no credit"), 1000).await;
-        assert!(standings.of("p", "a", "small").is_cooling(1001));
+        let (a, b) = (candidate("a"), candidate("b"));
+        standings.failed("p", &a, "big", &Failure::new(FailureKind::RateLimit, "slow down"), 1000).await;
+        assert!(standings.of("p", &a, "big").is_cooling(1001));
+        assert!(!standings.of("p", &a, "small").is_cooling(1001));
+        assert!(!standings.of("p", &b, "big").is_cooling(1001));
+        standings.failed("p", &a, "big", &Failure::new(FailureKind::Billing, "no credit"), 1000).await;
+        assert!(standings.of("p", &a, "small").is_cooling(1001));
         standings.succeeded("p", "a", "big", 2000).await;
-        assert!(!standings.of("p", "a", "small").is_cooling(2001));
-        assert!(!standings.of("p", "a", "big").is_cooling(2001));
+        assert!(!standings.of("p", &a, "small").is_cooling(2001));
+        assert!(!standings.of("p", &a, "big").is_cooling(2001));
+    }
+
+    #[tokio::test]
+    async fn what_one_model_forbids_does_not_block_the_others() {
+        let standings = Standings::new(Arc::new(Forgetful), Cooldowns::default());
+        let forbidden = Failure { status: Some(403), ..Failure::new(FailureKind::Auth, "not this one") };
+        standings.failed("p", &candidate("a"), "big", &forbidden, 1000).await;
+        assert!(standings.of("p", &candidate("a"), "big").is_cooling(1001));
+        assert!(!standings.of("p", &candidate("a"), "small").is_cooling(1001));
+    }
+
+    #[tokio::test]
+    async fn a_credential_that_was_replaced_starts_clean_and_none_at_all_never_rests() {
+        let standings = Standings::new(Arc::new(Forgetful), Cooldowns::default());
+        let refused = Failure::new(FailureKind::Auth, "no");
+        standings.failed("p", &candidate("a"), "m", &refused, 1000).await;
+        let replaced = Candidate { changed_at: 1500, ..candidate("a") };
+        assert!(!standings.of("p", &replaced, "m").is_cooling(1600));
+        let keyless = Candidate { kind: CredentialKind::None, ..candidate("n") };
+        standings.failed("p", &keyless, "m", &refused, 1000).await;
+        assert!(!standings.of("p", &keyless, "m").is_cooling(1001));
     }
 }

@@ -13,6 +13,7 @@ use tidegate_engine::{Answer, Engine, Home, Options, Request, Settings, StoredSt
 use tidegate_models::{Registry, RegistryOptions};
 use tidegate_protocol::{Cost, ErrorBody, ReplyTarget, RunEventBody, RunId};
 use tidegate_runtime::{Clock, SystemClock};
+use tidegate_secrets::StoreOptions;
 use tidegate_storage::{BudgetFilter, BudgetUse, Store};
 use tidegate_testkit::model_server::ModelServer;
 use tidegate_testkit::stores::{Backend, OpenStore, ScratchStore, with_place};
@@ -115,14 +116,13 @@ impl Bench<'_> {
         let registry = RegistryOptions {
             home: home.root().to_owned(),
             credentials: home.credentials(),
-            store: Default::default(),
+            store: StoreOptions::default(),
             environment: Arc::new(|name| (name == "OPENAI_API_KEY").then(|| "environment-key".to_owned())),
             standings: Arc::new(StoredStandings::new(Arc::clone(&store), scope().tenant)),
             clock: Arc::clone(&clock),
         };
         let models = Arc::new(Registry::new(&loaded.config, registry));
-        let mut options =
-            Options { models, ..Options::passing(scope().tenant, Settings::new(&loaded)) };
+        let mut options = Options { models, ..Options::passing(scope().tenant, Settings::new(&loaded)) };
         change(&mut options);
         Engine::start(lock, store, clock, options).await.unwrap()
     }

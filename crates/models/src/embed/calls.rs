@@ -21,7 +21,7 @@ impl Shared {
         let candidates = self.credentials.candidates(provider).await?;
         let preferred = self.credentials.preferred(provider).await;
         let wishes = Wishes { order, preferred: preferred.as_deref(), ..Wishes::default() };
-        let standing = |candidate: &Candidate| self.standings.of(provider, &candidate.profile_id, &info.id);
+        let standing = |candidate: &Candidate| self.standings.of(provider, candidate, &info.id);
         let ordered: Vec<Candidate> = rotation::order(&candidates, wishes, standing, self.clock.now_ms())
             .into_iter()
             .cloned()
@@ -69,7 +69,7 @@ impl Shared {
             }
             Err(failure) => {
                 if failure.kind.counts_against_credential() {
-                    self.standings.failed(provider, profile, &info.id, &failure, now).await;
+                    self.standings.failed(provider, candidate, &info.id, &failure, now).await;
                 }
                 Err(failure)
             }

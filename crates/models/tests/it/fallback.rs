@@ -130,7 +130,7 @@ async fn one_try_that_fails_is_told_in_the_vendors_own_words() {
     let house = House::new().await;
     house.server.push(Turn::json(500, json!({"error": {"message": "a bad day"}})));
     let heard = house.ask(&[FIRST], question("When?")).await;
-    assert_eq!(heard.failure().message, "a bad day");
+    assert_eq!(heard.failure().message, "anthropic/claude-sonnet-4-5: a bad day");
     assert!(heard.switched.is_empty(), "there was nobody to switch to");
 }
 

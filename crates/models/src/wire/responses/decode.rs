@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 use tidegate_protocol::{StopReason, Usage};
 
@@ -11,6 +12,7 @@ use super::items::{call_id, text_signature};
 use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
 use crate::stream::BlockKind;
+use crate::wire::borrowed::Text;
 use crate::wire::{Decoder, Emit, Key, Names};
 
 /// What an error the server sent means.
@@ -21,7 +23,21 @@ pub(in crate::wire) struct ResponsesDecoder {
     explain: Explain,
     items: BTreeMap<Key, Item>,
     /// Number and kind of the last event, to know it again.
-    last: Option<(u64, String)>,
+    last: (u64, String),
+}
+
+const TEXT_DELTA: &str = "response.output_text.delta";
+
+/// An event with more of a text.
+#[derive(Deserialize)]
+struct TextDelta<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    output_index: u64,
+    #[serde(borrow)]
+    delta: Text<'a>,
+    #[serde(default)]
+    sequence_number: Option<u64>,
 }
 
 /// One item of the answer.
@@ -56,12 +72,12 @@ enum Thought {
 
 impl Decoder for ResponsesDecoder {
     fn frame(&mut self, frame: Frame<'_>, emit: &mut Emit) -> Result<(), Failure> {
-        if frame.data.trim_ascii() == b"[DONE]" {
+        if frame.data.trim_ascii() == b"[DONE]" || frame.event == TEXT_DELTA && self.text(frame.data, emit) {
             return Ok(());
         }
         let event: Value = serde_json::from_slice(frame.data).map_err(|_| unreadable())?;
         let kind = event.get("type").and_then(Value::as_str).unwrap_or(frame.event);
-        if self.is_repeated(&event, kind) {
+        if self.is_repeated(event.get("sequence_number").and_then(Value::as_u64), kind) {
             return Ok(());
         }
         self.event(kind, &event, emit)
@@ -70,7 +86,7 @@ impl Decoder for ResponsesDecoder {
 
 impl ResponsesDecoder {
     pub(in crate::wire) fn new(names: Names, explain: Explain) -> Self {
-        Self { names, explain, items: BTreeMap::new(), last: None }
+        Self { names, explain, items: BTreeMap::new(), last: (0, String::new()) }
     }
 
     fn event(&mut self, kind: &str, event: &Value, emit: &mut Emit) -> Result<(), Failure> {
@@ -82,7 +98,7 @@ impl ResponsesDecoder {
                     self.finished(key, item, emit);
                 }
             }
-            "response.output_text.delta" | "response.refusal.delta" => {
+            TEXT_DELTA | "response.refusal.delta" => {
                 self.delta(event, BlockKind::Text, emit);
             }
             "response.reasoning_summary_text.delta" => self.thought(event, Thought::Summary, emit),
@@ -101,14 +117,32 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Some servers number nothing or everything alike; a number that moves and then stays is the same event again.
-    fn is_repeated(&mut self, event: &Value, kind: &str) -> bool {
-        let Some(number) = event.get("sequence_number").and_then(Value::as_u64).filter(|n| *n > 0) else {
+    /// More of a text that has begun, which is what nearly every event is: read where it lies. Answers whether it was
+    /// that; anything else takes the long way.
+    fn text(&mut self, data: &[u8], emit: &mut Emit) -> bool {
+        let Ok(TextDelta { kind, output_index, delta, sequence_number }) = serde_json::from_slice(data)
+        else {
             return false;
         };
-        let this = (number, kind.to_owned());
-        let repeated = self.last.as_ref() == Some(&this);
-        self.last = Some(this);
+        let open = |item: &Item| item.state == State::Open && !item.is_call;
+        if &*kind != TEXT_DELTA || !self.items.get(&output_index).is_some_and(open) {
+            return false;
+        }
+        if !self.is_repeated(sequence_number, TEXT_DELTA) {
+            emit.push(output_index, &delta);
+        }
+        true
+    }
+
+    /// Some servers number nothing or everything alike; a number that moves and then stays is the same event again.
+    fn is_repeated(&mut self, number: Option<u64>, kind: &str) -> bool {
+        let Some(number) = number.filter(|number| *number > 0) else { return false };
+        let (last, of) = &mut self.last;
+        let repeated = *last == number && of == kind;
+        *last = number;
+        if of != kind {
+            kind.clone_into(of);
+        }
         repeated
     }
 
