@@ -45,6 +45,10 @@ impl App {
         }
     }
 
+    pub(crate) fn language(&self) -> Language {
+        self.language.get()
+    }
+
     pub(crate) fn say(&self, text: Text) -> &'static str {
         text.in_language(self.language.get())
     }

@@ -29,6 +29,8 @@ texts! {
     NO_SUCH_PROFILE: "there is no credential {profile} for {provider}", "没有 {provider} 的凭据 {profile}";
     SEE_AUTH_STATUS: "See: {program} auth status", "查看：{program} auth status";
     SEE_MODELS: "See: {program} models list", "查看：{program} models list";
+    MODEL_SWITCHED: "note: {model}{credential} could not be used: {message}; another one is asked", "注意：{model}{credential} 无法使用：{message}；改问下一个";
+    OVER_BUDGET: "note: {message}", "注意：{message}";
     INVALID_THINKING: "Invalid value for --thinking: {value} (off, minimal, low, medium, high, xhigh)", "--thinking 的值无效：{value}（off、minimal、low、medium、high、xhigh）";
     UNKNOWN_MODEL: "{text} names no model: write provider/model, or an alias of agents.defaults.models", "{text} 不是模型：请写 provider/model 或 agents.defaults.models 中的别名";
     USE_OFFLINE: "To get an answer now: --provider offline", "现在就要回答，请用：--provider offline";

@@ -68,9 +68,11 @@ impl Sink {
         let mut batch = Vec::with_capacity(messages.len());
         for message in messages {
             let retry = |error: EngineError| SinkError::Retry(error.to_string());
-            let (mut accept, work) = core.take_in(message, now).map_err(retry)?;
-            let reservation = core.reservation(&work.key, &work.spec, &work.input.text()).await;
+            let (mut accept, mut work) = core.take_in(message, now).map_err(retry)?;
+            let text = work.input.text();
+            let reservation = core.reservation(&work.key, &mut work.spec, &text).await;
             accept.reservation = reservation.map_err(|error| self.refuse(&error))?;
+            accept.run.spec = work.spec.clone();
             batch.push((accept, work));
         }
         let permits: Vec<_> = batch.iter().map(|_| core.scheduler.permit_now()).collect();

@@ -1,10 +1,10 @@
 //! Money: what a run may need is reserved before it begins, what its calls used is written down however it ends.
 
 use tidegate_models::{CallOutcome, CallRecord};
-use tidegate_policy::Reservation;
-use tidegate_protocol::{AgentId, CallId, RunId, RunSpec, SessionKey, Usage};
+use tidegate_policy::{BudgetLine, Reservation};
+use tidegate_protocol::{AgentId, CallId, Cost, RunId, RunSpec, SessionKey, Usage};
 use tidegate_runtime::{RandomnessError, new_id};
-use tidegate_storage::{Meter, NewCall, RunFilter, StoreError};
+use tidegate_storage::{BudgetFilter, Meter, NewCall, RunFilter, StoreError};
 
 use crate::error::EngineError;
 use crate::execute::Work;
@@ -23,23 +23,70 @@ impl<'a> Account<'a> {
     }
 }
 
+/// What hard limits leave.
+struct Left {
+    tokens: Option<u64>,
+    cost: Option<Cost>,
+}
+
+impl Left {
+    fn fits(&self, asked: &Reservation) -> bool {
+        self.tokens.is_none_or(|left| asked.tokens <= left) && self.cost.is_none_or(|left| asked.cost <= left)
+    }
+}
+
 impl Core {
-    /// What a run asks of its budgets; nothing where there are none.
+    /// What a run asks of its budgets; nothing where there are none. Where little is left, the run's limits become
+    /// smaller: a short answer is better than none. Whether there still is room is decided in ACCEPT.
     pub(crate) async fn reservation(
         &self,
         key: &SessionKey,
-        spec: &RunSpec,
+        spec: &mut RunSpec,
         text: &str,
     ) -> Result<Option<Reservation>, StoreError> {
         let now = self.clock.now_ms();
-        if self.settings.budget_lines(&key.scope, now).is_empty() {
+        let lines = self.settings.budget_lines(&key.scope, now);
+        if lines.is_empty() {
             return Ok(None);
         }
         // What the last run sent and got comes before the new question.
         let last = RunFilter { session: Some(key.clone()), limit: 1, ..RunFilter::default() };
         let last = self.store.runs(&self.tenant, last).await?;
         let history = last.first().map_or(0, |run| run.usage.total());
-        Ok(self.settings.reservation(&key.scope, spec, history.saturating_add(generous(text)), now))
+        let input = history.saturating_add(generous(text));
+        let asked = self.settings.reservation(&key.scope, spec, input, now);
+        let Some(left) =
+            self.left(&lines).await?.filter(|left| asked.as_ref().is_some_and(|asked| !left.fits(asked)))
+        else {
+            return Ok(asked);
+        };
+        let shorter = self.settings.shortened(spec, input, left.tokens, left.cost);
+        if let Some(limits) = shorter {
+            spec.limits = limits;
+        }
+        Ok(self.settings.reservation(&key.scope, spec, input, now))
+    }
+
+    /// The least that the hard lines have left.
+    async fn left(&self, lines: &[BudgetLine]) -> Result<Option<Left>, StoreError> {
+        let filter = BudgetFilter {
+            scopes: lines.iter().map(|line| line.scope.clone()).collect(),
+            periods: lines.iter().map(|line| line.period.clone()).collect(),
+            limit: 100,
+        };
+        let rows = self.store.budgets(&self.tenant, filter).await?;
+        let mut left = Left { tokens: None, cost: None };
+        for line in lines.iter().filter(|line| line.hard) {
+            let row = rows.iter().find(|row| row.key.scope == line.scope && row.key.period == line.period);
+            let used = row.map(|row| row.used).unwrap_or_default();
+            let tokens =
+                line.max_tokens.map(|most| most.saturating_sub(used.tokens_spent + used.tokens_reserved));
+            let cost =
+                line.max_cost.map(|most| most.0.saturating_sub(used.cost_spent.0 + used.cost_reserved.0));
+            left.tokens = [left.tokens, tokens].into_iter().flatten().min();
+            left.cost = [left.cost, cost.map(Cost)].into_iter().flatten().min();
+        }
+        Ok((left.tokens.is_some() || left.cost.is_some()).then_some(left))
     }
 
     /// Calls as the ledger keeps them.

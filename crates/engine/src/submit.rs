@@ -62,7 +62,7 @@ impl Engine {
         self.core.unbroken("submit", async move { engine.take(request).await }).await?
     }
 
-    async fn take(self, request: Request) -> Result<Submitted, EngineError> {
+    async fn take(self, mut request: Request) -> Result<Submitted, EngineError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
@@ -74,7 +74,7 @@ impl Engine {
         let now = core.clock.now_ms();
         let input = Message::user(request.text.clone(), now);
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
-        let reservation = core.reservation(&request.key, &request.spec, &request.text).await?;
+        let reservation = core.reservation(&request.key, &mut request.spec, &request.text).await?;
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);

@@ -95,8 +95,10 @@ impl Reservation {
     /// The limits of a line that it would go beyond.
     fn excess(&self, line: &BudgetLine, used: BudgetUse) -> impl Iterator<Item = BudgetExcess> {
         let exceeded = |measure, spent: u64, reserved: u64, asked: u64, limit: Option<u64>| {
-            let limit =
-                limit.filter(|limit| spent.saturating_add(reserved).saturating_add(asked) > *limit)?;
+            // What costs nothing fits everywhere.
+            let goes_beyond =
+                |limit: &u64| asked > 0 && spent.saturating_add(reserved).saturating_add(asked) > *limit;
+            let limit = limit.filter(goes_beyond)?;
             let (scope, period) = (line.scope.clone(), line.period.clone());
             Some(BudgetExcess { scope, period, measure, spent, reserved, asked, limit })
         };

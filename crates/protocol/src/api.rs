@@ -9,6 +9,7 @@ use serde_json::Value;
 use ts_rs::TS;
 
 use crate::error::{ErrorBody, ErrorCode};
+use crate::event::RunEventBody;
 use crate::id::RunId;
 use crate::message::{Origin, Role, Usage};
 use crate::run::{ModelRef, RunState, ThinkingLevel};
@@ -288,6 +289,8 @@ pub enum AskEvent {
     },
     /// More of the answer, provisional.
     Delta { text: String },
+    /// Something the person should know besides the answer.
+    Notice { notice: RunEventBody },
     /// The deltas so far do not count any more: another attempt begins.
     Restarted,
     /// The end, well.

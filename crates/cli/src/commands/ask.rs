@@ -15,6 +15,7 @@ use tidegate_protocol::{
     ErrorCode, Id as _, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, Scope, SessionKey, TenantId,
     ThinkingLevel,
 };
+use tidegate_runtime::catalogue::Language;
 use tidegate_runtime::{Shutdown, SystemClock, fault, iso_timestamp, new_id};
 use tidegate_storage::{Library, RunLookup, SessionChoice};
 
@@ -80,7 +81,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
                     {
                         key = request_key()?;
                     }
-                    let outcome = ask_here(&held.engine, &request, scope, spec, key, json).await;
+                    let outcome = ask_here(app, &held.engine, &request, scope, spec, key, json).await;
                     tell_notices(app, &held.engine);
                     held.let_go().await;
                     break outcome?;
@@ -93,7 +94,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
                         key = request_key()?;
                     }
                     let asked = request.for_holder(parsed, &key);
-                    match joined::ask(&client, &asked, &spec, seeker.left(), json).await {
+                    match joined::ask(app, &client, &asked, &spec, seeker.left(), json).await {
                         Err(Joined::Closing) => {}
                         Err(Joined::Lost(run)) => lost = Some(run),
                         Err(Joined::Failed(failure)) => return Err(failure),
@@ -127,6 +128,7 @@ fn request_key() -> Result<String, Failure> {
 
 /// Asks the engine of this process. Answers also whether the text was shown already.
 async fn ask_here(
+    app: &App,
     engine: &Engine,
     request: &Request,
     scope: Scope,
@@ -147,12 +149,15 @@ async fn ask_here(
         reply: ReplyTarget::Caller,
         patience: Some(PATIENCE),
     };
-    let mut streamed = false;
+    let (mut streamed, language) = (false, app.language());
     let mut emit = |event: &RunEventBody| {
-        if let (RunEventBody::TextDelta { text }, false) = (event, json) {
-            streamed = true;
-            // The answer is durable in any case; a terminal that went away is not this run's business.
-            let _ = print(&printable(text));
+        match event {
+            RunEventBody::TextDelta { text } if !json => {
+                streamed = true;
+                // The answer is durable in any case; a terminal that went away is not this run's business.
+                let _ = print(&printable(text));
+            }
+            event => tell(language, event),
         }
     };
     let answered = with_signals(&cancel, engine.ask(asked, &cancel, &mut emit)).await;
@@ -160,6 +165,22 @@ async fn ask_here(
         print_line("")?;
     }
     Ok((answered?, streamed))
+}
+
+/// What a person should know besides the answer: that somebody else answered, that money runs out.
+fn tell(language: Language, event: &RunEventBody) {
+    match event {
+        RunEventBody::ModelSwitched { from, profile_id, message, .. } => {
+            let credential = profile_id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("model", from), ("credential", &credential), ("message", &printable(message))];
+            complain(&texts::MODEL_SWITCHED.fill(language, &values));
+        }
+        RunEventBody::OverBudget { message } => {
+            complain(&texts::OVER_BUDGET.fill(language, &[("message", message)]));
+        }
+        _ => {}
+    }
 }
 
 /// Runs to the end; a signal asks it to end early, and then decides the exit code.

@@ -2,12 +2,14 @@
 
 use tidegate_config::schema::Budget;
 use tidegate_policy::{BudgetLine, Reservation};
-use tidegate_protocol::{AgentId, Cost, RunSpec, Scope, Usage};
+use tidegate_protocol::{AgentId, Cost, Limits, RunSpec, Scope, Usage};
 
 use super::Settings;
 
 /// Tokens an answer is counted with when neither the run nor the model says less.
 const MOST_OUTPUT: u32 = 32_000;
+/// An answer shorter than this is none.
+const SHORTEST_OUTPUT: u32 = 256;
 
 impl Settings {
     /// What a run asks of its budgets: the dearest model of its chain, the input as it may be counted, and the longest
@@ -17,6 +19,15 @@ impl Settings {
         if lines.is_empty() {
             return None;
         }
+        let (tokens, mut cost) = self.dearest(spec, input);
+        if let Some(most) = spec.limits.max_cost {
+            cost = cost.min(most);
+        }
+        Some(Reservation { tokens, cost, lines })
+    }
+
+    /// The most tokens and the most money a run may use.
+    fn dearest(&self, spec: &RunSpec, input: u64) -> (u64, Cost) {
         let (mut tokens, mut cost) = (0, Cost(0));
         for model in &spec.models {
             let Some(info) = self.catalogue.model(model) else { continue };
@@ -29,10 +40,32 @@ impl Settings {
             let written = Usage { cache_write: input, output, ..Usage::default() };
             cost = cost.max(price.of(&dearest)).max(price.of(&written));
         }
-        if let Some(most) = spec.limits.max_cost {
-            cost = cost.min(most);
+        (tokens, cost)
+    }
+
+    /// Limits under which a run fits what is left, if that is enough for its input and a short answer.
+    pub fn shortened(
+        &self,
+        spec: &RunSpec,
+        input: u64,
+        tokens: Option<u64>,
+        cost: Option<Cost>,
+    ) -> Option<Limits> {
+        let mut limits = spec.limits;
+        if let Some(left) = tokens {
+            let output = left.checked_sub(input).filter(|output| *output >= u64::from(SHORTEST_OUTPUT))?;
+            let output = u32::try_from(output).unwrap_or(u32::MAX);
+            limits.max_tokens = Some(limits.max_tokens.map_or(output, |most| most.min(output)));
         }
-        Some(Reservation { tokens, cost, lines })
+        if let Some(left) = cost {
+            let shortest =
+                RunSpec { limits: Limits { max_tokens: Some(SHORTEST_OUTPUT), ..limits }, ..spec.clone() };
+            if self.dearest(&shortest, input).1 > left {
+                return None;
+            }
+            limits.max_cost = Some(limits.max_cost.map_or(left, |most| most.min(left)));
+        }
+        Some(limits)
     }
 
     /// The limits of the tenant, the workspace and the agent, for today and this month.

@@ -140,6 +140,22 @@ fn a_run_reserves_its_dearest_end_in_every_budget_it_belongs_to() {
 }
 
 #[test]
+fn where_little_is_left_the_answer_becomes_shorter_and_where_too_little_is_left_it_does_not() {
+    let settings = settings(json!({
+        "models": {"providers": {"mine": {"api": "ollama", "baseUrl": "http://h", "models": [
+            {"id": "m", "contextWindow": 100_000, "maxTokens": 10_000, "cost": {"input": 10, "output": 50}},
+        ]}}},
+        "agents": {"defaults": {"model": {"primary": "mine/m"}}},
+        "budgets": {"tenant": {"dailyUsd": 5}},
+    }));
+    let spec = settings.run_spec(&scope(), &Wish::default()).unwrap();
+    let limits = settings.shortened(&spec, 500, Some(2000), Some(Cost::from_usd(0.03))).unwrap();
+    assert_eq!((limits.max_tokens, limits.max_cost), (Some(1500), Some(Cost::from_usd(0.03))));
+    assert_eq!(settings.shortened(&spec, 500, Some(600), None), None, "100 tokens are no answer");
+    assert_eq!(settings.shortened(&spec, 500, None, Some(Cost::from_usd(0.01))), None);
+}
+
+#[test]
 fn without_a_budget_nothing_is_reserved() {
     let settings = settings(json!({}));
     let spec = settings.run_spec(&scope(), &Wish::default()).unwrap();

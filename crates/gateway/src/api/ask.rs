@@ -88,6 +88,9 @@ impl Lines {
         while let Some(event) = follower.next().await {
             let delta = match &event.body {
                 RunEventBody::TextDelta { text } => AskEvent::Delta { text: text.clone() },
+                notice @ (RunEventBody::ModelSwitched { .. } | RunEventBody::OverBudget { .. }) => {
+                    AskEvent::Notice { notice: notice.clone() }
+                }
                 _ => continue,
             };
             self.follower = Some(follower);

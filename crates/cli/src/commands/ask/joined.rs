@@ -8,6 +8,8 @@ use tidegate_protocol::api::{Ask, AskEvent};
 use tidegate_protocol::{ErrorCode, RunId, RunSpec};
 use tidegate_runtime::Shutdown;
 
+use super::tell;
+use crate::app::App;
 use crate::failure::{Failure, Message};
 use crate::output::{print, print_line, printable};
 
@@ -36,6 +38,7 @@ impl From<ClientError> for Joined {
 
 /// Asks, showing the text as it comes. Answers also whether it was shown already.
 pub(super) async fn ask(
+    app: &App,
     client: &Client,
     asked: &Ask,
     spec: &RunSpec,
@@ -45,7 +48,7 @@ pub(super) async fn ask(
     let cancel = Shutdown::new();
     let mut streamed = false;
     let answered = tokio::select! {
-        answered = follow(client, asked, spec, patience, json, &mut streamed) => answered,
+        answered = follow(app, client, asked, spec, patience, json, &mut streamed) => answered,
         signal = cancel.on_signal() => {
             // Hanging up aborts the run.
             let mut failure = Failure::new(ErrorCode::Aborted, Message::plain("interrupted by a signal"));
@@ -60,6 +63,7 @@ pub(super) async fn ask(
 }
 
 async fn follow(
+    app: &App,
     client: &Client,
     asked: &Ask,
     spec: &RunSpec,
@@ -75,6 +79,7 @@ async fn follow(
                 *streamed = true;
                 let _ = print(&printable(&text));
             }
+            Some(AskEvent::Notice { notice }) => tell(app.language(), &notice),
             Some(AskEvent::Restarted) if *streamed => {
                 // What was shown does not count any more.
                 let _ = print_line("");
