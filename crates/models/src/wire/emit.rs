@@ -15,6 +15,8 @@ pub(crate) type Key = u64;
 pub(crate) struct Emit {
     events: VecDeque<ModelEvent>,
     open: Vec<Open>,
+    /// Calls that ended without whole arguments. Only the reason of the answer's end tells whether they were cut off.
+    doubtful: Vec<Key>,
     next: usize,
     usage: Option<Usage>,
     ended: Option<StopReason>,
@@ -38,6 +40,10 @@ impl Emit {
         if self.ended.is_some() || self.is_open(key) {
             return;
         }
+        // The model went on: what it said before was whole.
+        for doubtful in std::mem::take(&mut self.doubtful) {
+            self.close(doubtful);
+        }
         let index = self.next;
         self.next += 1;
         self.events.push_back(ModelEvent::BlockStart { index, kind: kind.clone() });
@@ -47,10 +53,6 @@ impl Emit {
 
     pub(crate) fn is_open(&self, key: Key) -> bool {
         self.open.iter().any(|open| open.key == key)
-    }
-
-    pub(crate) fn is_call(&self, key: Key) -> bool {
-        self.open.iter().any(|open| open.key == key && matches!(open.kind, BlockKind::ToolCall { .. }))
     }
 
     /// Continues a block. What belongs to none that is open is left out.
@@ -117,7 +119,18 @@ impl Emit {
         }
     }
 
-    pub(crate) fn close_all(&mut self) {
+    /// The server says that a block ended. It says so too when it cuts a call off, so a call without whole arguments waits
+    /// for what comes next.
+    pub(crate) fn ended(&mut self, key: Key) {
+        let Some(open) = self.open.iter().find(|open| open.key == key) else { return };
+        if matches!(open.kind, BlockKind::ToolCall { .. }) && !is_whole_object(&open.text) {
+            self.doubtful.push(key);
+        } else {
+            self.close(key);
+        }
+    }
+
+    fn close_all(&mut self) {
         for open in std::mem::take(&mut self.open) {
             self.finish(open);
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tidegate_protocol::{StopReason, Usage};
 
 use super::super::borrowed::{Text, unreadable};
-use super::super::{Decoder, Emit, Key, Names, is_whole_object};
+use super::super::{Decoder, Emit, Key, Names};
 use crate::classify::classify;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
@@ -19,8 +19,6 @@ pub(super) struct Messages {
     begun: Vec<Key>,
     /// Arguments that came with the beginning of a call, as servers send them that do not stream arguments.
     given: Option<(Key, String)>,
-    /// Calls that ended without whole arguments. Only the reason of the end tells whether they were cut off.
-    doubtful: Vec<Key>,
 }
 
 #[derive(Deserialize)]
@@ -149,10 +147,6 @@ impl Messages {
             return;
         }
         self.begun.push(index);
-        // The model went on: what it said before was whole.
-        for doubtful in self.doubtful.drain(..) {
-            emit.close(doubtful);
-        }
         let text = |text: &Option<Text<'_>>| text.as_deref().unwrap_or_default().to_owned();
         match &*block.kind {
             "text" => {
@@ -192,11 +186,7 @@ impl Messages {
         if let Some((_, json)) = given.filter(|_| text.is_empty()) {
             emit.push(index, &json);
         }
-        if emit.is_call(index) && !emit.text(index).is_some_and(is_whole_object) {
-            self.doubtful.push(index);
-        } else {
-            emit.close(index);
-        }
+        emit.ended(index);
     }
 }
 

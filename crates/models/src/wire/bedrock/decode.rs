@@ -12,7 +12,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
 use crate::request::Request;
 use crate::stream::BlockKind;
-use crate::wire::pieces::{CallIds, Text};
+use crate::wire::borrowed::Text;
+use crate::wire::pieces::CallIds;
 use crate::wire::{Decoder, Emit, Key, Names};
 
 pub(super) struct Decode {
@@ -131,7 +132,7 @@ impl Decoder for Decode {
         match frame.event {
             "contentBlockStart" => self.start(read(&frame)?, emit),
             "contentBlockDelta" => self.delta(read(&frame)?, emit)?,
-            "contentBlockStop" => emit.close(read::<BlockStop>(&frame)?.content_block_index),
+            "contentBlockStop" => emit.ended(read::<BlockStop>(&frame)?.content_block_index),
             "messageStop" => stop(&read::<MessageStop<'_>>(&frame)?.stop_reason, emit)?,
             "metadata" => {
                 if let Some(tokens) = read::<Metadata>(&frame)?.usage {
