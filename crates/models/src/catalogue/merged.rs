@@ -231,6 +231,7 @@ fn overlay(mut base: ProviderInfo, said: &schema::Provider, home: &std::path::Pa
             model.base_url.clone_from(&base.base_url);
         }
         model.api = base.api;
+        model.headers.extend(said.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
     for model in &said.models {
         let described = describe(base.model(&model.id), model);
