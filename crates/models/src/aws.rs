@@ -30,9 +30,14 @@ impl AwsKeys {
 
 /// The keys of the environment, else those of its profile.
 pub(crate) fn find(environment: Environment<'_>) -> Option<AwsKeys> {
-    let region = set(environment, "AWS_REGION").or_else(|| set(environment, "AWS_DEFAULT_REGION"));
+    let region = region(environment);
     let keys = of_variables(environment).or_else(|| of_profile(environment))?;
     Some(AwsKeys { region: region.or(keys.region), ..keys })
+}
+
+/// The region of the environment.
+pub(crate) fn region(environment: Environment<'_>) -> Option<String> {
+    set(environment, "AWS_REGION").or_else(|| set(environment, "AWS_DEFAULT_REGION"))
 }
 
 fn set(environment: Environment<'_>, name: &str) -> Option<String> {

@@ -11,12 +11,14 @@ use tidegate_net::{Client, Timeouts};
 use tidegate_protocol::{AgentId, Cost, ModelRef, Origin};
 use tidegate_runtime::Clock;
 
+use crate::afford;
 use crate::call::{self, Calling};
 use crate::catalogue::ModelInfo;
+use crate::cooldown::Standing;
 use crate::credentials::Credentials;
 use crate::failure::{Failure, FailureKind};
 use crate::ledger::{CallOutcome, Ledger};
-use crate::meter::{self, Meter};
+use crate::meter::Meter;
 use crate::request::Request;
 use crate::rotation::{self, Candidate, Wishes};
 use crate::standings::Standings;
@@ -200,40 +202,18 @@ impl Running {
         let now = self.shared.clock.now_ms();
         let standing = |candidate: &Candidate| self.shared.standings.of(provider, candidate, &link.model.id);
         let ordered = rotation::order(&candidates, wishes, standing, now);
-        let (left, cooling): (Vec<Candidate>, Vec<Candidate>) =
-            ordered.into_iter().cloned().partition(|candidate| !standing(candidate).is_cooling(now));
-        let mut left = VecDeque::from(left);
-        let insisted = self.insists || self.profile.is_some();
+        // Nothing is free: what may be probed, or what somebody insists on, is tried if nothing else is left to try.
+        let insist = self.insists || self.profile.is_some();
+        let left = VecDeque::from(rotation::to_try(&ordered, standing, now, insist, self.links.is_empty()));
         if left.is_empty() {
-            // Nothing is free. What may be probed, or what somebody insists on, is tried if nothing else is left to try.
-            let last_hope = self.links.is_empty();
-            let soonest = cooling
-                .iter()
-                .find(|candidate| insisted || last_hope && standing(candidate).may_probe(now))
-                .cloned();
-            left.extend(soonest);
-        }
-        if left.is_empty() {
-            let failure = match cooling.first() {
-                Some(candidate) => self.cooling_down(&link, candidate, now),
+            let failure = match ordered.first() {
+                Some(candidate) => cooling_down(provider, &standing(candidate), now),
                 None => no_credential(provider, self.profile.as_deref()),
             };
             return self.give_up(&link, None, failure);
         }
         let trying = Trying { link, wire, left, repeats: 0, renewed: HashSet::new(), thinking_tried: false };
         State::NextCredential(trying, Fetch::AsItIs)
-    }
-
-    fn cooling_down(&self, link: &Link, candidate: &Candidate, now: i64) -> Failure {
-        let standing = self.shared.standings.of(&link.model.provider, candidate, &link.model.id);
-        let kind = standing.reason.unwrap_or(FailureKind::RateLimit);
-        let seconds = (standing.until() - now).max(0) / 1000;
-        let message = format!(
-            "every credential of {} is cooling down after failures ({}); the first is free in {seconds} s",
-            link.model.provider,
-            kind.as_str()
-        );
-        Failure::new(kind, message)
     }
 
     /// The model cannot be used: the next one, or the end.
@@ -261,21 +241,23 @@ impl Running {
                 return self.after(trying, candidate, failure).await;
             }
         };
-        let mut model = Arc::clone(&trying.link.model);
+        let mut model = ModelInfo::clone(&trying.link.model);
         if let Some(base_url) = granted.base_url {
-            model = Arc::new(ModelInfo { base_url, ..(*model).clone() });
+            model.base_url = base_url;
         }
-        let request = match self.affordable(&model) {
-            Ok(request) => request,
-            Err(failure) => return self.fail(failure),
-        };
+        let mut request = self.request.clone();
+        if let Some(most) = self.max_cost
+            && let Err(failure) = afford::shorten(&mut request, &mut model, most, self.ledger.total().cost)
+        {
+            return self.fail(failure);
+        }
         let now = self.shared.clock.now_ms();
         let profile_id = Some(candidate.profile_id.clone());
         let meter = Meter::new(&self.ledger, model.reference(), profile_id, model.price, now, &request);
         let calling = Calling {
             client: self.shared.client.clone(),
             wire: Arc::clone(&trying.wire),
-            model,
+            model: Arc::new(model),
             access: granted.access,
             timeouts: self.shared.timeouts,
             limit: self.limit,
@@ -283,31 +265,6 @@ impl Running {
         };
         let stream = call::stream(calling, request);
         State::Calling(trying, Box::new(Current { candidate, stream, meter, shown: false }))
-    }
-
-    /// The request with an answer no longer than the run can still pay for.
-    fn affordable(&self, model: &ModelInfo) -> Result<Request, Failure> {
-        let mut request = self.request.clone();
-        let (Some(most), Some(price)) = (self.max_cost, model.price) else { return Ok(request) };
-        let spent = self.ledger.total().cost;
-        let input = tidegate_protocol::Usage { input: meter::estimate(&request), ..Default::default() };
-        let left = most.0.saturating_sub(spent.0).saturating_sub(price.of(&input).0);
-        if left == 0 && price.output > 0.0 {
-            let message = format!(
-                "the run may cost {} and this call of {} would go beyond it ({} spent)",
-                crate::money::format_usd(most.usd()),
-                model.reference(),
-                crate::money::format_usd(spent.usd()),
-            );
-            return Err(Failure::new(FailureKind::CostLimit, message));
-        }
-        if price.output > 0.0 {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
-            let tokens = (Cost(left).usd() / price.output * 1e6) as u32;
-            let asked = request.options.max_tokens.unwrap_or(model.max_tokens);
-            request.options.max_tokens = Some(asked.min(tokens.max(1)));
-        }
-        Ok(request)
     }
 
     async fn read(&mut self, trying: Trying, mut current: Box<Current>) -> State {
@@ -414,6 +371,17 @@ fn origin(model: &ModelInfo, candidate: &Candidate) -> Origin {
         route: model.provider.clone(),
         stage: format!("adapter.{api}.{}", candidate.profile_id),
     }
+}
+
+/// Why nobody is asked although there are credentials.
+pub(crate) fn cooling_down(provider: &str, soonest: &Standing, now: i64) -> Failure {
+    let kind = soonest.reason.unwrap_or(FailureKind::RateLimit);
+    let seconds = (soonest.until() - now).max(0) / 1000;
+    let message = format!(
+        "every credential of {provider} is cooling down after failures ({}); the first is free in {seconds} s",
+        kind.as_str()
+    );
+    Failure::new(kind, message)
 }
 
 fn no_credential(provider: &str, profile: Option<&str>) -> Failure {

@@ -28,7 +28,9 @@ fn kind_of(status: Option<u16>, text: &str) -> FailureKind {
     if is_overflow(status, text) {
         return FailureKind::ContextOverflow;
     }
-    if status == Some(402) || is_billing(text) {
+    // A limit's words may speak of plans and billing, because paying more would raise it: then only plain words count.
+    let is_limit = status == Some(429) || is_rate_limit(text);
+    if status == Some(402) || is_out_of_credit(text) || !is_limit && speaks_of_billing(text) {
         return FailureKind::Billing;
     }
     match status {
@@ -52,20 +54,7 @@ fn reason(text: &str) -> Option<FailureKind> {
     if has(&["overloaded"]) {
         return Some(FailureKind::Overloaded);
     }
-    if has(&[
-        "rate_limit",
-        "rate limit",
-        "too many requests",
-        "429",
-        "exceeded your current quota",
-        "exceeded current quota",
-        "resource has been exhausted",
-        "resource exhausted",
-        "resource_exhausted",
-        "quota exceeded",
-        "usage limit",
-        "throttl",
-    ]) {
+    if is_rate_limit(text) {
         return Some(FailureKind::RateLimit);
     }
     if has(&[
@@ -77,9 +66,6 @@ fn reason(text: &str) -> Option<FailureKind> {
         "validationexception",
     ]) {
         return Some(FailureKind::Format);
-    }
-    if is_billing(text) {
-        return Some(FailureKind::Billing);
     }
     if has(&["timeout", "timed out", "deadline exceeded", "deadline_exceeded"]) {
         return Some(FailureKind::Timeout);
@@ -100,27 +86,49 @@ fn reason(text: &str) -> Option<FailureKind> {
         "access denied",
         "accessdenied",
         "expired",
-        "401",
-        "403",
         "no credentials found",
         "no api key found",
-    ]) {
+    ]) || standing_alone(text, "401")
+        || standing_alone(text, "403")
+    {
         return Some(FailureKind::Auth);
     }
     None
 }
 
-fn is_billing(text: &str) -> bool {
-    let has = |word: &str| text.contains(word);
-    standing_alone(text, "402")
-        || has("payment required")
-        || has("insufficient credits")
-        || has("insufficient_quota")
-        || has("insufficient balance")
-        || has("credit balance")
-        || has("plans & billing")
-        || has("billing_hard_limit")
-        || has("billing") && ["upgrade", "credits", "payment", "plan"].iter().any(|word| text.contains(word))
+fn is_rate_limit(text: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "rate_limit",
+        "rate limit",
+        "too many requests",
+        "exceeded your current quota",
+        "exceeded current quota",
+        "resource has been exhausted",
+        "resource exhausted",
+        "resource_exhausted",
+        "quota exceeded",
+        "usage limit",
+        "throttl",
+    ];
+    WORDS.iter().any(|word| text.contains(word)) || standing_alone(text, "429")
+}
+
+/// Words that mean an empty purse whatever stands beside them.
+fn is_out_of_credit(text: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "payment required",
+        "insufficient credits",
+        "insufficient_quota",
+        "insufficient balance",
+        "credit balance",
+        "billing_hard_limit",
+    ];
+    WORDS.iter().any(|word| text.contains(word)) || standing_alone(text, "402")
+}
+
+fn speaks_of_billing(text: &str) -> bool {
+    let of = ["upgrade", "credits", "payment", "plan"];
+    text.contains("billing") && of.iter().any(|word| text.contains(word))
 }
 
 /// Whether the number stands there by itself and is no part of a longer one.
@@ -144,7 +152,6 @@ pub fn is_overflow(status: Option<u16>, text: &str) -> bool {
         "exceeds model context window",
         "exceeds the context window",
         "context overflow",
-        "input is too long for requested model",
         "input is too long",
         "maximum prompt length is",
         "reduce the length of the messages",
@@ -158,7 +165,6 @@ pub fn is_overflow(status: Option<u16>, text: &str) -> bool {
     any.iter().any(|word| text.contains(word))
         || has("request size exceeds") && (has("context window") || has("context length"))
         || has("input token count") && has("exceeds the maximum")
-        || has("too large for model with") && has("maximum context length")
         || has("exceeds the limit of") && has("token")
         || (has("413") || status == Some(413)) && has("too large")
         || matches!(status, Some(400 | 413)) && has("(no body)")
@@ -171,12 +177,14 @@ fn message_of(body: &str) -> Option<String> {
         Err(_) if body.trim_start().starts_with('<') => return None,
         Err(_) => body.trim().to_owned(),
     };
+    // Before it is cut: half a key is no longer known for one.
+    let shown = tidegate_runtime::redact(&shown);
     let mut characters = shown.chars();
     let mut text: String = characters.by_ref().take(MOST_SHOWN).collect();
     if characters.next().is_some() {
         text.push('…');
     }
-    Some(tidegate_runtime::redact(&text).into_owned()).filter(|text| !text.trim().is_empty())
+    Some(text).filter(|text| !text.trim().is_empty())
 }
 
 fn words_in(value: &Value) -> Option<String> {
@@ -266,6 +274,26 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_more_money_would_raise_is_a_limit() {
+        let google = r#"{"error": {"code": 429, "message": "You exceeded your current quota, please check your plan and billing details.", "status": "RESOURCE_EXHAUSTED"}}"#;
+        let openai = r#"{"error": {"code": "rate_limit_exceeded", "message": "Rate limit reached. You can increase it by adding a payment method at https://platform.openai.com/account/billing."}}"#;
+        for words in [google, openai] {
+            assert_eq!(kind(429, words), FailureKind::RateLimit);
+            assert_eq!(classify(None, words).kind, FailureKind::RateLimit);
+        }
+        let anthropic = r#"{"error": {"message": "Your credit balance is too low to access the API. Please go to Plans & Billing to upgrade."}}"#;
+        assert_eq!(kind(400, anthropic), FailureKind::Billing);
+        assert_eq!(kind(403, "your plan ended; see billing"), FailureKind::Billing);
+    }
+
+    #[test]
+    fn digits_within_a_name_are_no_status() {
+        for words in ["req_4011", "req_a403b", "id 14290", "order 74021"] {
+            assert_eq!(kind(500, words), FailureKind::Broken, "{words}");
+        }
+    }
+
+    #[test]
     fn every_vendors_words_for_too_long_are_known() {
         let texts = [
             "input is too long for requested model",
@@ -300,6 +328,8 @@ mod tests {
         let key = format!("{}{}", "sk-", "a1B2c3D4e5F6g7H8i9J0");
         let leaked = shown(&format!(r#"{{"error": {{"message": "Incorrect API key provided: {key}"}}}}"#));
         assert!(!leaked.contains(&key), "{leaked}");
+        let cut = shown(&format!("{} {key}", "x".repeat(MOST_SHOWN - 12)));
+        assert!(!cut.contains(&key[..8]), "{cut}");
         assert!(shown(&"x".repeat(5000)).chars().count() <= MOST_SHOWN + 1);
     }
 

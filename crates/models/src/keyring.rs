@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 use tidegate_config::schema::{AuthMode, AuthProfile};
 use tidegate_net::Client;
-use tidegate_runtime::Clock;
-use tidegate_secrets::{Credential, CredentialStore, ProfileId, Secret, SecretsError, StoreOptions};
+use tidegate_runtime::{Clock, spawn_blocking};
+use tidegate_secrets::{Credential, CredentialStore, Listing, ProfileId, Secret, SecretsError, StoreOptions};
 
 use crate::aws;
 use crate::catalogue::{Api, Catalogue, ProviderInfo};
 use crate::credentials::{Credentials, Granted};
 use crate::failure::{Failure, FailureKind};
-use crate::login::{LoginSettings, RefreshError, Refresher, copilot};
+use crate::login::{LoginError, LoginSettings, RefreshError, Refresher, copilot};
 use crate::rotation::{Candidate, CredentialKind};
-use crate::wire::Access;
+use crate::wire::{Access, bedrock};
 
 /// Reads a variable of the environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -62,7 +62,46 @@ impl Keyring {
 
     /// What there is for a provider, wherever it is kept.
     pub(crate) fn found(&self, provider: &ProviderInfo) -> Result<Vec<Candidate>, SecretsError> {
-        let (mut found, unreadable) = self.stored(&provider.id)?;
+        // No folder, no credential: looking must not make one.
+        if self.store.get().is_none() && !self.is_there() {
+            return self.candidates_of(provider, None);
+        }
+        let listing = self.store()?.list()?;
+        self.candidates_of(provider, Some(&listing))
+    }
+
+    /// The same without holding up whoever runs beside it: a keychain may take its time.
+    async fn found_apart(&self, provider: &ProviderInfo) -> Result<Vec<Candidate>, Failure> {
+        let known = self.store.get().cloned();
+        if known.is_none() && !self.is_there() {
+            return self.candidates_of(provider, None).map_err(|error| unreadable(&error));
+        }
+        let (folder, options) = (self.folder.clone(), self.options.clone());
+        let listed = spawn_blocking("credentials", move || {
+            let store = match known {
+                Some(store) => store,
+                None => Arc::new(CredentialStore::open(&folder, options)?),
+            };
+            let listing = store.list()?;
+            Ok::<_, SecretsError>((store, listing))
+        });
+        let listed = listed.join().await.map_err(|end| Failure::new(FailureKind::Broken, end.to_string()))?;
+        let (store, listing) = listed.map_err(|error| unreadable(&error))?;
+        self.store.get_or_init(|| store);
+        self.candidates_of(provider, Some(&listing)).map_err(|error| unreadable(&error))
+    }
+
+    fn is_there(&self) -> bool {
+        self.folder.join("profiles.json").exists()
+    }
+
+    fn candidates_of(
+        &self,
+        provider: &ProviderInfo,
+        stored: Option<&Listing>,
+    ) -> Result<Vec<Candidate>, SecretsError> {
+        let stored = stored.map(|listing| self.stored(&provider.id, listing));
+        let (mut found, unreadable) = stored.unwrap_or_default();
         let id = |name: &str| format!("{}/{name}", provider.id);
         if self.variable(provider).is_some() {
             found.push(Candidate {
@@ -96,12 +135,7 @@ impl Keyring {
     }
 
     /// Those that can be used, and why one cannot be read.
-    fn stored(&self, provider: &str) -> Result<(Vec<Candidate>, Option<SecretsError>), SecretsError> {
-        // No folder, no credential: looking must not make one.
-        if self.store.get().is_none() && !self.folder.join("profiles.json").exists() {
-            return Ok((Vec::new(), None));
-        }
-        let listing = self.store()?.list()?;
+    fn stored(&self, provider: &str, listing: &Listing) -> (Vec<Candidate>, Option<SecretsError>) {
         let now = self.clock.now_ms();
         let any_listed = self.listed.values().any(|listed| listed.provider == provider);
         let (mut found, mut unreadable) = (Vec::new(), None);
@@ -132,7 +166,7 @@ impl Keyring {
                 });
             }
         }
-        Ok((found, unreadable))
+        (found, unreadable)
     }
 
     fn variable(&self, provider: &ProviderInfo) -> Option<(String, Secret)> {
@@ -141,6 +175,13 @@ impl Keyring {
             (!value.trim().is_empty()).then(|| (name.clone(), Secret::new(value.trim())))
         };
         provider.key_variables.iter().find_map(set)
+    }
+
+    /// Amazon's address for the region that is set, where no address is.
+    fn regional(&self, provider: &ProviderInfo) -> Option<String> {
+        let wanted = provider.api == Api::BedrockConverseStream && provider.base_url.is_empty();
+        let region = || provider.region.clone().or_else(|| aws::region(self.environment.as_ref()));
+        wanted.then(region).flatten().map(|region| bedrock::address(&region))
     }
 
     fn provider(&self, id: &str) -> Result<&ProviderInfo, Failure> {
@@ -189,7 +230,7 @@ impl Keyring {
             Some(made) => made,
             None => copilot::of_github(&self.client, &self.logins.copilot, github)
                 .await
-                .map_err(|error| Failure::new(FailureKind::Auth, error.to_string()))?,
+                .map_err(|error| not_exchanged(&error))?,
         };
         let granted = of_credential(made.clone());
         self.lend(profile_id, &granted, Some(made));
@@ -219,6 +260,11 @@ fn not_fresh(error: &RefreshError) -> Failure {
     Failure::new(kind, error.to_string())
 }
 
+fn not_exchanged(error: &LoginError) -> Failure {
+    let kind = if error.is_temporary() { FailureKind::Broken } else { FailureKind::Auth };
+    Failure::new(kind, error.to_string())
+}
+
 fn fits(mode: Option<AuthMode>, kind: CredentialKind) -> bool {
     match mode {
         None => true,
@@ -235,11 +281,13 @@ fn unreadable(error: &SecretsError) -> Failure {
 #[async_trait]
 impl Credentials for Keyring {
     async fn candidates(&self, provider: &str) -> Result<Vec<Candidate>, Failure> {
-        self.found(self.provider(provider)?).map_err(|error| unreadable(&error))
+        self.found_apart(self.provider(provider)?).await
     }
 
     async fn preferred(&self, provider: &str) -> Option<String> {
-        self.store.get()?.active(provider).ok().flatten().map(|id| id.to_string())
+        let (store, provider) = (Arc::clone(self.store.get()?), provider.to_owned());
+        let active = spawn_blocking("credentials", move || store.active(&provider)).join().await;
+        active.ok()?.ok().flatten().map(|id| id.to_string())
     }
 
     async fn grant(&self, provider: &str, profile_id: &str, renew: bool) -> Result<Granted, Failure> {
@@ -258,12 +306,76 @@ impl Credentials for Keyring {
             }
             Some(FROM_AWS) => {
                 let keys = aws::find(self.environment.as_ref()).ok_or_else(gone)?;
-                keys.access(provider.region.as_deref())
+                // A profile may name a region of its own.
+                return Ok(Granted { access: keys.access(provider.region.as_deref()), base_url: None });
             }
             Some(FROM_CONFIG) => Access::Key(provider.api_key.clone().ok_or_else(gone)?),
             Some(NONE) => Access::Open,
-            _ => return self.stored_access(profile_id, renew).await,
+            _ => {
+                let granted = self.stored_access(profile_id, renew).await?;
+                let base_url = granted.base_url.or_else(|| self.regional(provider));
+                return Ok(Granted { base_url, ..granted });
+            }
         };
-        Ok(Granted { access, base_url: None })
+        Ok(Granted { access, base_url: self.regional(provider) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tidegate_runtime::SystemClock;
+
+    use super::*;
+
+    fn keyring(folder: &Path, variables: &'static [(&str, &str)]) -> Keyring {
+        let config = tidegate_config::schema::Config::default();
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        Keyring {
+            catalogue: Arc::new(Catalogue::new(&config, folder)),
+            folder: folder.join("credentials"),
+            options: StoreOptions::default(),
+            store: OnceLock::new(),
+            environment: Arc::new(move |name| find(name).map(|(_, value)| (*value).to_owned())),
+            listed: BTreeMap::new(),
+            clock: Arc::new(SystemClock),
+            client: Client::default(),
+            logins: LoginSettings::default(),
+            refresher: OnceLock::new(),
+            lent: Mutex::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bearer_of_amazons_key_goes_to_the_region_of_the_environment() {
+        let home = tempfile::tempdir().unwrap();
+        let variables = &[("AWS_BEARER_TOKEN_BEDROCK", "key"), ("AWS_REGION", "eu-west-1")];
+        let keyring = keyring(home.path(), variables);
+        let granted = keyring.grant("amazon-bedrock", "amazon-bedrock/env", false).await.unwrap();
+        let expected = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        assert_eq!(granted.base_url.as_deref(), Some(expected));
+    }
+
+    #[tokio::test]
+    async fn both_ways_of_looking_find_the_same_and_make_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let keyring = keyring(home.path(), &[("OPENAI_API_KEY", "key")]);
+        let provider = keyring.provider("openai").unwrap();
+        assert_eq!(keyring.found_apart(provider).await.unwrap(), keyring.found(provider).unwrap());
+        assert!(!keyring.folder.exists());
+        let key = Credential::ApiKey { key: Secret::new("stored"), email: None };
+        keyring.store().unwrap().add("openai", None, key).unwrap();
+        let found = keyring.found_apart(provider).await.unwrap();
+        assert_eq!(found, keyring.found(provider).unwrap());
+        assert_eq!(found.len(), 2);
+        assert_eq!(keyring.preferred("openai").await.as_deref(), Some("openai/default"));
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_reached_says_nothing_about_a_token() {
+        let refused = LoginError::Refused { status: 401, reason: "bad".to_owned() };
+        assert_eq!(not_exchanged(&refused).kind, FailureKind::Auth);
+        assert_eq!(not_exchanged(&LoginError::TimedOut).kind, FailureKind::Broken);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A failure of the outside world is the last event of the stream, not an error of the call.
 
+mod afford;
 mod aws;
 mod blot;
 mod call;

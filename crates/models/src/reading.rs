@@ -7,7 +7,13 @@ use crate::request::Request;
 use crate::stream::ModelEvent;
 use crate::wire::{Decoder, Emit, Wire};
 
+/// Most bytes of one answer: many times the longest that any model gives. Blocks are kept whole until they end, so a server
+/// that never stops must be stopped.
+const MOST_ANSWER: usize = 64 << 20;
+
 pub(crate) struct Reading {
+    /// Bytes that may still come.
+    left: usize,
     cutter: Box<dyn Cutter>,
     decoder: Box<dyn Decoder>,
     emit: Emit,
@@ -17,13 +23,19 @@ pub(crate) struct Reading {
 impl Reading {
     pub(crate) fn new(wire: &dyn Wire, model: &ModelInfo, request: &Request) -> Self {
         let cutter = frames::cutter(wire.framing());
-        Self { cutter, decoder: wire.decoder(model, request), emit: Emit::default(), over: false }
+        let decoder = wire.decoder(model, request);
+        Self { left: MOST_ANSWER, cutter, decoder, emit: Emit::default(), over: false }
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         if self.over {
             return;
         }
+        let Some(left) = self.left.checked_sub(bytes.len()) else {
+            let message = format!("the answer is larger than {MOST_ANSWER} bytes");
+            return self.broke(Failure::new(FailureKind::Broken, message));
+        };
+        self.left = left;
         let Self { cutter, decoder, emit, .. } = self;
         if let Err(failure) = cutter.push(bytes, &mut |frame| decoder.frame(frame, emit)) {
             self.broke(failure);
@@ -65,5 +77,28 @@ impl Reading {
 
     pub(crate) fn next_event(&mut self) -> Option<ModelEvent> {
         self.emit.next_event()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Api;
+    use crate::wire;
+
+    #[test]
+    fn a_server_that_never_stops_is_stopped_and_what_it_said_stays() {
+        let model = wire::testing::model(Api::Ollama);
+        let wire = wire::of(Api::Ollama).unwrap();
+        let mut reading = Reading::new(wire.as_ref(), &model, &Request::default());
+        let line = format!("{{\"message\": {{\"content\": \"{}\"}}}}\n", "x".repeat(4 << 20));
+        let mut last = None;
+        for _ in 0..17 {
+            reading.feed(line.as_bytes());
+            while let Some(event) = reading.next_event() {
+                last = Some(event);
+            }
+        }
+        assert!(matches!(last, Some(ModelEvent::Failed(failure)) if failure.kind == FailureKind::Broken));
     }
 }

@@ -66,6 +66,23 @@ pub(crate) fn order<'a>(
     chosen
 }
 
+/// Of candidates in their order those to try now: the free ones, or else, where `insist` says so or nobody else can be asked
+/// (`last_hope`) and it has rested for a moment, the first that is cooling down.
+pub(crate) fn to_try(
+    ordered: &[&Candidate],
+    standing: impl Fn(&Candidate) -> Standing,
+    now: i64,
+    insist: bool,
+    last_hope: bool,
+) -> Vec<Candidate> {
+    let mut free = ordered.iter().filter(|candidate| !standing(candidate).is_cooling(now)).peekable();
+    if free.peek().is_some() {
+        return free.map(|candidate| (*candidate).clone()).collect();
+    }
+    let probed = |candidate: &&&Candidate| insist || last_hope && standing(candidate).may_probe(now);
+    ordered.iter().find(probed).map(|candidate| (*candidate).clone()).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -132,6 +149,25 @@ mod tests {
         let wishes = Wishes { only: Some("k2"), preferred: Some("o"), ..Wishes::default() };
         assert_eq!(ids(&four(), wishes, &[("k2", cooling(5000))]), ["k2"]);
         assert!(ids(&four(), Wishes { only: Some("gone"), ..Wishes::default() }, &[]).is_empty());
+    }
+
+    #[test]
+    fn who_is_cooling_down_is_asked_only_if_nobody_else_can_be() {
+        let all = [candidate("a", CredentialKind::Key), candidate("b", CredentialKind::Key)];
+        let ordered: Vec<&Candidate> = all.iter().collect();
+        let cooling = Standing { cooldown_until: 90_000, last_failure_at: 10_000, ..Standing::default() };
+        let try_now = |both: bool, now, insist, last_hope| {
+            let of = |candidate: &Candidate| {
+                if both || candidate.profile_id == "a" { cooling.clone() } else { Standing::default() }
+            };
+            let tried = to_try(&ordered, of, now, insist, last_hope);
+            tried.into_iter().map(|candidate| candidate.profile_id).collect::<Vec<_>>()
+        };
+        assert_eq!(try_now(false, 11_000, false, true), ["b"]);
+        assert!(try_now(true, 11_000, false, true).is_empty());
+        assert_eq!(try_now(true, 30_000, false, true), ["a"]);
+        assert!(try_now(true, 30_000, false, false).is_empty());
+        assert_eq!(try_now(true, 11_000, true, false), ["a"]);
     }
 
     proptest! {

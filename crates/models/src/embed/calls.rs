@@ -2,7 +2,7 @@
 
 use super::{EmbedRequest, Embedded, embed};
 use crate::catalogue::EmbeddingInfo;
-use crate::chain::Shared;
+use crate::chain::{Shared, cooling_down};
 use crate::failure::{Failure, FailureKind};
 use crate::ledger::{CallOutcome, CallRecord, Ledger};
 use crate::rotation::{self, Candidate, Wishes};
@@ -22,12 +22,13 @@ impl Shared {
         let preferred = self.credentials.preferred(provider).await;
         let wishes = Wishes { order, preferred: preferred.as_deref(), ..Wishes::default() };
         let standing = |candidate: &Candidate| self.standings.of(provider, candidate, &info.id);
-        let ordered: Vec<Candidate> = rotation::order(&candidates, wishes, standing, self.clock.now_ms())
-            .into_iter()
-            .cloned()
-            .collect();
-        let mut last = Failure::new(FailureKind::Auth, format!("there is no credential for {provider}"));
-        for candidate in ordered {
+        let now = self.clock.now_ms();
+        let ordered = rotation::order(&candidates, wishes, standing, now);
+        let mut last = match ordered.first() {
+            Some(candidate) => cooling_down(provider, &standing(candidate), now),
+            None => Failure::new(FailureKind::Auth, format!("there is no credential for {provider}")),
+        };
+        for candidate in rotation::to_try(&ordered, standing, now, false, true) {
             match self.embed_with(info, &candidate, request, ledger).await {
                 Ok(embedded) => return Ok(embedded),
                 Err(failure) if failure.kind.counts_against_credential() => last = failure,
@@ -52,13 +53,19 @@ impl Shared {
             Ok(embedded) => (embedded.usage, CallOutcome::Answered),
             Err(failure) => (tidegate_protocol::Usage::default(), CallOutcome::Failed(failure.kind)),
         };
+        // Google counts nothing: then the usual four characters are a token.
+        let estimated = outcome.is_ok() && usage.input == 0;
+        if estimated {
+            let characters: u64 = request.inputs.iter().map(|text| text.chars().count() as u64).sum();
+            usage.input = characters.div_ceil(4);
+        }
         usage.cost = info.price.unwrap_or_default().of(&usage);
         ledger.record(CallRecord {
             model: tidegate_protocol::ModelRef { provider: info.provider.clone(), model: info.id.clone() },
             profile_id: Some(profile.to_owned()),
             started_at,
             usage,
-            estimated: false,
+            estimated,
             outcome: outcome_kind,
         });
         let now = self.clock.now_ms();

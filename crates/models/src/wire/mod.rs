@@ -4,8 +4,9 @@
 mod access;
 mod anthropic;
 mod arguments;
-mod bedrock;
+pub(crate) mod bedrock;
 mod borrowed;
+mod claude;
 mod codex;
 mod completions;
 mod copilot;
@@ -19,7 +20,7 @@ mod responses;
 mod samples;
 mod sigv4;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::sync::Arc;
 

@@ -1,39 +1,24 @@
 //! Small pieces several formats are made of.
 
-use std::borrow::Cow;
-use std::ops::Deref;
-
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use tidegate_protocol::{Block, Message};
+
+use crate::catalogue::ModelInfo;
+use crate::request::Options;
 
 /// What is said first where a vendor wants a person's words first and the history begins with an answer.
 pub(crate) const OPENING: &str = "(the conversation continues)";
 
+/// Tokens of an answer where nobody says how many. Servers have defaults of their own, some of them absurdly small; more
+/// would need a larger model or a patient reader.
+const USUAL_ANSWER: u32 = 32_000;
+
+/// Tokens of an answer at most.
+pub(crate) fn answer_limit(options: &Options, model: &ModelInfo) -> u32 {
+    options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens)
+}
+
 /// What stands for a tool's result that has no words, where a vendor wants some.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
-
-/// Text of a frame, not copied where it has no escapes: `Option<Cow<str>>` alone would always be.
-#[derive(Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-/// A call's arguments for vendors that take objects only: what a model wrote that is no object is kept under a name.
-pub(crate) fn object(arguments: &Value) -> Value {
-    match arguments {
-        Value::Object(_) => arguments.clone(),
-        Value::Null => Value::Object(Map::new()),
-        other => json!({ "input": other }),
-    }
-}
 
 /// The words of some content, a line between its blocks.
 pub(crate) fn words(content: &[Block]) -> String {
@@ -81,19 +66,5 @@ mod tests {
         assert_eq!(ids.next(Some("a"), "look"), "a");
         assert_eq!(ids.next(Some("a"), "look"), "look_3");
         assert_eq!(ids.next(Some(""), "read"), "read_4");
-    }
-
-    #[test]
-    fn text_without_escapes_is_not_copied() {
-        let read = |json: &'static str| serde_json::from_str::<Option<Text<'static>>>(json).unwrap().unwrap();
-        assert!(matches!(read(r#""plain""#).0, Cow::Borrowed("plain")));
-        assert_eq!(&*read(r#""a\nb""#), "a\nb");
-    }
-
-    #[test]
-    fn arguments_are_always_an_object() {
-        assert_eq!(object(&json!({"a": 1})), json!({"a": 1}));
-        assert_eq!(object(&Value::Null), json!({}));
-        assert_eq!(object(&json!("{\"a\": ")), json!({"input": "{\"a\": "}));
     }
 }

@@ -1,7 +1,6 @@
 //! Anthropic's Messages, as Anthropic and those who copy it speak it.
 
 mod decode;
-mod generation;
 mod request;
 #[cfg(test)]
 mod request_tests;
@@ -10,7 +9,7 @@ mod stream_tests;
 
 use tidegate_net::{Headers, Method};
 
-use self::generation::Generation;
+use super::claude::Generation;
 use super::{Access, Decoder, Names, Prepared, Target, Wire};
 use crate::catalogue::ModelInfo;
 use crate::failure::Failure;

@@ -1,26 +1,23 @@
 //! The body of a request.
 
 use serde_json::{Map, Value, json};
-use tidegate_protocol::{Block, Message, ThinkingLevel};
+use tidegate_protocol::{Block, Message};
 
+use super::super::claude::Generation;
+use super::super::pieces::{NO_OUTPUT, OPENING};
 use super::super::{Names, arguments};
-use super::generation::Generation;
 use crate::catalogue::ModelInfo;
 use crate::replay::{Ids, replay};
 use crate::request::{CacheRetention, Request, ToolChoice, ToolSpec};
-use crate::thinking::budget;
 
-/// Tokens of an answer where nobody says how many; more would need a larger model or a patient reader.
-const USUAL_ANSWER: u32 = 32_000;
-/// The smallest budget Anthropic takes.
-const LEAST_BUDGET: u32 = 1024;
 /// Anthropic takes four marks in one request; the last message needs one of them.
 const MOST_SYSTEM_MARKS: usize = 3;
 
 pub(super) fn body(request: &Request, model: &ModelInfo, generation: Generation) -> Value {
     let cache = cache_control(request.options.cache, model);
     let names = Names::new(&request.tools);
-    let mut messages = messages(&replay(&request.messages, model, Ids::Safe64), &names);
+    let conversation = replay(&request.messages, model, Ids::Safe64);
+    let mut messages = messages(&conversation, &names);
     if let Some(mark) = &cache {
         mark_last_user(&mut messages, mark);
     }
@@ -35,40 +32,15 @@ pub(super) fn body(request: &Request, model: &ModelInfo, generation: Generation)
             body["tool_choice"] = choice;
         }
     }
-    limits_and_thinking(&mut body, request, model, generation);
-    body
-}
-
-/// How many tokens, how much thought, and the temperature that goes with it.
-fn limits_and_thinking(body: &mut Value, request: &Request, model: &ModelInfo, generation: Generation) {
-    let options = &request.options;
-    let base = options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens);
-    // A model that must call a tool may not think before it.
-    let forced = matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
-        && body.get("tools").is_some();
-    let wanted = model.reasoning && options.thinking != ThinkingLevel::Off && !forced;
-    let room = budget(options.thinking, base, model.max_tokens);
-    body["max_tokens"] = base.into();
-    let thinks = if wanted && generation.thinks_adaptively() {
-        body["thinking"] = json!({ "type": "adaptive" });
-        if generation.hides_thoughts() {
-            body["thinking"]["display"] = "summarized".into();
-        }
-        body["output_config"] = json!({ "effort": generation.effort(options.thinking) });
-        true
-    } else if wanted && room.thinking >= LEAST_BUDGET {
-        body["max_tokens"] = room.max_tokens.into();
-        body["thinking"] = json!({ "type": "enabled", "budget_tokens": room.thinking });
-        true
-    } else {
-        if model.reasoning && generation.must_be_told_not_to_think() {
-            body["thinking"] = json!({ "type": "disabled" });
-        }
-        false
-    };
-    if let Some(temperature) = options.temperature.filter(|_| !thinks && !generation.has_no_temperature()) {
+    let plan = generation.plan(request, model, &conversation);
+    body["max_tokens"] = plan.max_tokens.into();
+    for (name, value) in plan.fields {
+        body[name] = value;
+    }
+    if let Some(temperature) = plan.temperature {
         body["temperature"] = temperature.into();
     }
+    body
 }
 
 fn cache_control(retention: CacheRetention, model: &ModelInfo) -> Option<Value> {
@@ -119,7 +91,7 @@ fn tool_choice(choice: &ToolChoice, names: &Names) -> Option<Value> {
     }
 }
 
-/// The conversation. The user's side is one message until the model speaks again: roles must alternate, and the results
+/// The conversation, which a person begins. The user's side is one message until the model speaks again: roles must alternate, and the results
 /// of calls made together must stand together.
 fn messages(conversation: &[Message], names: &Names) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
@@ -142,6 +114,9 @@ fn messages(conversation: &[Message], names: &Names) -> Vec<Value> {
             Some(content) => content.extend(blocks),
             None => messages.push(json!({ "role": role, "content": blocks })),
         }
+    }
+    if messages.first().is_some_and(|first| first["role"] == "assistant") {
+        messages.insert(0, json!({ "role": "user", "content": [{ "type": "text", "text": OPENING }] }));
     }
     messages
 }
@@ -185,7 +160,7 @@ fn text_block(text: &str) -> Option<Value> {
 fn tool_result(id: &str, content: &[Block], is_error: bool) -> Value {
     let mut blocks: Vec<Value> = content.iter().filter_map(shown).collect();
     if blocks.iter().all(|block| block["type"] == "image") {
-        let words = if blocks.is_empty() { "(no output)" } else { "(see the image)" };
+        let words = if blocks.is_empty() { NO_OUTPUT } else { "(see the image)" };
         blocks.insert(0, json!({ "type": "text", "text": words }));
     }
     json!({ "type": "tool_result", "tool_use_id": id, "content": blocks, "is_error": is_error })

@@ -151,11 +151,12 @@ fn a_conversation_with_calls_images_and_thoughts_is_said_in_blocks() {
 fn a_result_is_never_empty_and_may_carry_the_mark() {
     let model = claude("claude-sonnet-4-5");
     let messages = vec![
+        Message::user("hi", 1),
         assistant(&model, vec![call("c1", "weather", json!({}))], StopReason::ToolUse),
         result("c1", "weather", vec![Block::text("")], true),
     ];
     assert_eq!(
-        sent(&model, &request(messages))["messages"][1]["content"],
+        sent(&model, &request(messages))["messages"][2]["content"],
         json!([{
             "type": "tool_result", "tool_use_id": "c1", "is_error": true,
             "content": [{ "type": "text", "text": "(no output)" }],
@@ -308,4 +309,40 @@ fn a_key_a_login_and_an_open_server_have_their_own_headers() {
     );
     let open = prepare(&AnthropicMessages, &model, &Access::Open, &request);
     assert!(open.headers.get("authorization").is_none() && open.headers.get("x-api-key").is_none());
+}
+
+#[test]
+fn a_budget_for_thoughts_waits_until_calls_made_without_one_are_over() {
+    let model = claude("claude-sonnet-4-5");
+    let asked = |answers: Vec<Message>| {
+        let messages = [vec![Message::user("hi", 1)], answers].concat();
+        let request = Request { options: thinking(ThinkingLevel::Low), ..request(messages) };
+        sent(&model, &request)["thinking"].clone()
+    };
+    let calls = |content| assistant(&model, content, StopReason::ToolUse);
+    let one = || call("a", "weather", json!({}));
+    let bare = || vec![calls(vec![one()]), result("a", "weather", vec![Block::text("rain")], false)];
+    assert_eq!(asked(bare()), Value::Null);
+    let steered = [bare(), vec![Message::user("quick!", 3)]].concat();
+    assert_eq!(asked(steered), Value::Null);
+    let on = json!({ "type": "enabled", "budget_tokens": 2048 });
+    let proven = calls(vec![thought("hm", Some("proof")), one()]);
+    assert_eq!(asked(vec![proven, result("a", "weather", vec![Block::text("rain")], false)]), on);
+    let said = assistant(&model, vec![Block::text("It rains.")], StopReason::Stop);
+    let over = [bare(), vec![said, Message::user("and tomorrow?", 4)]].concat();
+    assert_eq!(asked(over), on);
+}
+
+#[test]
+fn a_history_that_begins_with_an_answer_is_opened_by_a_person() {
+    let model = claude("claude-sonnet-4-5");
+    let said = assistant(&model, vec![Block::text("Good morning.")], StopReason::Stop);
+    let body = sent(&model, &request(vec![said, Message::user("hi", 3)]));
+    let roles: Vec<&str> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
 }

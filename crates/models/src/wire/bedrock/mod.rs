@@ -64,12 +64,17 @@ fn place(base_url: &str, access: &Access) -> (String, String) {
     };
     if base_url.is_empty() {
         let region = wanted.unwrap_or(REGION);
-        return (format!("https://bedrock-runtime.{region}.amazonaws.com"), region.to_owned());
+        return (address(region), region.to_owned());
     }
     let named =
         split(base_url).0.strip_prefix("bedrock-runtime.").and_then(|rest| rest.split_once(".amazonaws.com"));
     let region = named.map(|(region, _)| region).or(wanted).unwrap_or(REGION);
     (base_url.to_owned(), region.to_owned())
+}
+
+/// Where a region's models are.
+pub(crate) fn address(region: &str) -> String {
+    format!("https://bedrock-runtime.{region}.amazonaws.com")
 }
 
 /// The host and the path of an address.

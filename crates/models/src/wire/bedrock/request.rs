@@ -5,13 +5,11 @@ use tidegate_protocol::{Block, Message, ThinkingLevel};
 
 use crate::catalogue::ModelInfo;
 use crate::replay::{Ids, replay};
-use crate::request::{CacheRetention, Options, Request, ToolChoice};
-use crate::thinking::{budget, effort};
-use crate::wire::Names;
-use crate::wire::pieces::{NO_OUTPUT, OPENING, object};
-
-/// Tokens of an answer when nobody asks for another number.
-const USUAL_ANSWER: u32 = 32_000;
+use crate::request::{CacheRetention, Request, ToolChoice};
+use crate::thinking::effort;
+use crate::wire::claude::{Generation, Plan};
+use crate::wire::pieces::{NO_OUTPUT, OPENING, answer_limit};
+use crate::wire::{Names, arguments};
 
 pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
     let names = Names::new(&request.tools);
@@ -23,34 +21,22 @@ pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
         body.insert("system".to_owned(), system.into());
     }
     body.insert("messages".to_owned(), messages(&conversation, model, &names, cache.as_ref()).into());
-    body.insert("inferenceConfig".to_owned(), inference(&request.options, model));
     if let Some(tools) = tools(request, model, &conversation, &names) {
         body.insert("toolConfig".to_owned(), tools);
     }
-    if let Some(thinking) = thinking(request.options.thinking, model, limits(&request.options, model).1) {
-        body.insert("additionalModelRequestFields".to_owned(), thinking);
-    }
+    limits_and_thinking(&mut body, request, model, &conversation);
     Value::Object(body)
-}
-
-/// A Claude's version from its id, as 4 and 6; older and newer ids have it in other places, with a date behind it.
-fn claude(id: &str) -> Option<(u32, u32)> {
-    let after = id.split_once("claude-")?.1;
-    let mut numbers =
-        after.split(['-', ':']).map(|part| part.parse::<u32>().ok().filter(|number| *number < 100));
-    let major = numbers.find_map(|number| number)?;
-    Some((major, numbers.next().flatten().unwrap_or(0)))
 }
 
 /// Where a prompt may be cached up to, for models that can.
 fn cache_point(model: &ModelInfo, retention: CacheRetention) -> Option<Value> {
-    let version = claude(&model.id)?;
-    let can = version >= (3, 7) || version == (3, 5) && model.id.contains("haiku");
+    let generation = Generation::of(&model.id);
+    let can = generation.is_at_least(3, 7) || generation.is_at_least(3, 5) && model.id.contains("haiku");
     if !can || retention == CacheRetention::None {
         return None;
     }
     // The models before 4.5 know five minutes only.
-    let hour = retention == CacheRetention::Long && version >= (4, 5);
+    let hour = retention == CacheRetention::Long && generation.is_at_least(4, 5);
     Some(if hour {
         json!({"cachePoint": {"type": "default", "ttl": "1h"}})
     } else {
@@ -134,74 +120,53 @@ fn answered(block: &Block, model: &ModelInfo, names: &Names) -> Option<Value> {
             Some(json!({ "reasoningContent": { "reasoningText": text } }))
         }
         // A Claude takes no thought back without its proof; the others know none.
-        Block::Thinking { thinking, .. } if claude(&model.id).is_some() => Some(json!({ "text": thinking })),
+        Block::Thinking { thinking, .. } if Generation::of(&model.id).is_known() => {
+            Some(json!({ "text": thinking }))
+        }
         Block::Thinking { thinking, .. } => {
             Some(json!({ "reasoningContent": { "reasoningText": { "text": thinking } } }))
         }
         Block::ToolCall { id, name, arguments, .. } => {
-            let call = json!({ "toolUseId": id, "name": names.to_wire(name), "input": object(arguments) });
+            let call = json!({ "toolUseId": id, "name": names.to_wire(name), "input": arguments::object(arguments) });
             Some(json!({ "toolUse": call }))
         }
     }
 }
 
-/// Tokens of the whole answer, and of the thinking within it.
-fn limits(options: &Options, model: &ModelInfo) -> (u32, u32) {
-    let base = options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens);
-    if !thinks(options.thinking, model) || claude(&model.id).is_none_or(|version| version >= (4, 6)) {
-        return (base, 0);
+/// How many tokens, how much thought. Converse has no words of its own for thinking: the makers' own are passed on.
+fn limits_and_thinking(
+    body: &mut Map<String, Value>,
+    request: &Request,
+    model: &ModelInfo,
+    conversation: &[Message],
+) {
+    let options = &request.options;
+    let generation = Generation::of(&model.id);
+    let mut plan = if generation.is_known() {
+        generation.plan(request, model, conversation)
+    } else {
+        let max_tokens = answer_limit(options, model);
+        Plan { max_tokens, fields: Map::new(), temperature: options.temperature }
+    };
+    // Thinking between calls is something the fourth generation has to be asked for.
+    if plan.thinks_within_a_budget() && generation.is_at_least(4, 0) {
+        plan.fields.insert("anthropic_beta".to_owned(), json!(["interleaved-thinking-2025-05-14"]));
     }
-    let budget = budget(options.thinking, base, model.max_tokens);
-    (budget.max_tokens, budget.thinking)
-}
-
-fn thinks(level: ThinkingLevel, model: &ModelInfo) -> bool {
-    model.reasoning && level != ThinkingLevel::Off
-}
-
-fn inference(options: &Options, model: &ModelInfo) -> Value {
-    let mut config = json!({ "maxTokens": limits(options, model).0 });
-    // A Claude that thinks does not take a temperature.
-    let fixed = thinks(options.thinking, model) && claude(&model.id).is_some();
-    if let Some(temperature) = options.temperature.filter(|_| !fixed) {
-        config["temperature"] = json!(temperature);
+    if model.id.contains("gpt-oss") && model.reasoning && options.thinking != ThinkingLevel::Off {
+        let effort = match options.thinking {
+            ThinkingLevel::Off | ThinkingLevel::Minimal => "low",
+            ThinkingLevel::Xhigh => "high",
+            other => effort(other),
+        };
+        plan.fields.insert("reasoning_effort".to_owned(), effort.into());
     }
-    config
-}
-
-/// How the makers of a model are asked for thinking: Converse has no words of its own for it.
-fn thinking(level: ThinkingLevel, model: &ModelInfo, tokens: u32) -> Option<Value> {
-    if !thinks(level, model) {
-        return None;
+    let mut inference = json!({ "maxTokens": plan.max_tokens });
+    if let Some(temperature) = plan.temperature {
+        inference["temperature"] = temperature.into();
     }
-    match claude(&model.id) {
-        Some(version) if version >= (4, 6) => {
-            let effort = match level {
-                ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
-                ThinkingLevel::Xhigh if model.id.contains("opus") => "max",
-                ThinkingLevel::Xhigh => "high",
-                other => effort(other),
-            };
-            Some(json!({ "thinking": { "type": "adaptive" }, "output_config": { "effort": effort } }))
-        }
-        Some(version) => {
-            let enabled = json!({ "type": "enabled", "budget_tokens": tokens });
-            // Thinking between calls is something the fourth generation has to be asked for.
-            Some(if version >= (4, 0) {
-                json!({ "thinking": enabled, "anthropic_beta": ["interleaved-thinking-2025-05-14"] })
-            } else {
-                json!({ "thinking": enabled })
-            })
-        }
-        None if model.id.contains("gpt-oss") => {
-            let effort = match level {
-                ThinkingLevel::Off | ThinkingLevel::Minimal => "low",
-                ThinkingLevel::Xhigh => "high",
-                other => effort(other),
-            };
-            Some(json!({ "reasoning_effort": effort }))
-        }
-        None => None,
+    body.insert("inferenceConfig".to_owned(), inference);
+    if !plan.fields.is_empty() {
+        body.insert("additionalModelRequestFields".to_owned(), plan.fields.into());
     }
 }
 

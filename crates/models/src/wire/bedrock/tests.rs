@@ -313,6 +313,40 @@ fn a_call_cut_off_in_its_arguments_is_never_run() {
 }
 
 #[test]
+fn a_call_cut_off_by_the_limit_is_never_run_although_its_block_is_closed() {
+    let half = delta(0, &json!({"toolUse": {"input": "{\"at\":"}}));
+    let events = read(&[start(0), half, stop(0), stopped("max_tokens")].concat());
+    assert_eq!(blocks(&events), []);
+    assert_eq!(events.last(), Some(&ModelEvent::Done(StopReason::Length)));
+}
+
+#[test]
+fn a_claude_thinks_here_under_the_rules_it_has_everywhere() {
+    let asked = |id: &str, options: Options| {
+        let request = Request { tools: vec![look()], options, ..ask("hi") };
+        let body = body(&request, id);
+        (body["inferenceConfig"].clone(), body["additionalModelRequestFields"].clone())
+    };
+    let thinking = ThinkingLevel::High;
+    // A tool that must be called leaves no room for thoughts, and neither does a short answer.
+    let forced = Options { thinking, tool_choice: ToolChoice::Required, ..Options::default() };
+    assert_eq!(asked(SONNET, forced), (json!({"maxTokens": 32000}), Value::Null));
+    let most = samples::model(Api::BedrockConverseStream, SONNET, "");
+    let short = ModelInfo { max_tokens: 1500, ..most };
+    let options = Options { thinking, ..Options::default() };
+    let request = Request { options: options.clone(), ..ask("hi") };
+    assert_eq!(
+        samples::body(&BedrockConverse, &request, &short)["additionalModelRequestFields"],
+        Value::Null
+    );
+    let newer = "global.anthropic.claude-opus-4-7-v1";
+    let fields = json!({"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "high"}});
+    assert_eq!(asked(newer, options), (json!({"maxTokens": 32000}), fields));
+    let warm = Options { temperature: Some(0.5), ..Options::default() };
+    assert_eq!(asked(newer, warm), (json!({"maxTokens": 32000}), Value::Null));
+}
+
+#[test]
 fn every_reason_to_stop_has_its_meaning() {
     let after = |reason: &str| read(&[delta(0, &json!({"text": "hi"})), stopped(reason)].concat());
     for (reason, expected) in [

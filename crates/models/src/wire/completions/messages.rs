@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_protocol::{Block, Message};
 
+use super::super::pieces::NO_OUTPUT;
 use super::super::{Names, arguments};
 use super::THOUGHT_FIELDS;
 use crate::catalogue::{Compat, ModelInfo};
@@ -141,7 +142,7 @@ fn result(id: &str, name: &str, content: &[Block], compat: &Compat) -> Value {
     let text = match (text.is_empty(), has_image) {
         (false, _) => text.as_str(),
         (true, true) => "(see the image below)",
-        (true, false) => "(no output)",
+        (true, false) => NO_OUTPUT,
     };
     let mut message = json!({ "role": "tool", "tool_call_id": id, "content": text });
     if compat.requires_tool_result_name {

@@ -4,14 +4,12 @@ use serde_json::{Value, json};
 use tidegate_protocol::{Block, Message, ThinkingLevel};
 
 use super::super::Names;
+use super::super::pieces::answer_limit;
 use super::messages::{mark_last, messages};
 use crate::catalogue::{MaxTokensField, ModelInfo, ThinkingFormat};
 use crate::replay::{Ids, replay};
 use crate::request::{CacheRetention, Request, ToolChoice, ToolSpec};
 use crate::thinking::effort;
-
-/// Tokens of an answer where nobody says how many. Servers have defaults of their own, some of them absurdly small.
-const USUAL_ANSWER: u32 = 32_000;
 
 pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
     let compat = &model.compat;
@@ -34,7 +32,7 @@ pub(super) fn body(request: &Request, model: &ModelInfo) -> Value {
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
         MaxTokensField::MaxTokens => "max_tokens",
     };
-    body[limit] = options.max_tokens.unwrap_or(USUAL_ANSWER).min(model.max_tokens).into();
+    body[limit] = answer_limit(options, model).into();
     tools(&mut body, request, model, &conversation, &names);
     thinking(&mut body, options.thinking, model);
     if let Some(temperature) = options.temperature.filter(|_| takes_temperature(options.thinking, model)) {

@@ -7,8 +7,8 @@ use crate::catalogue::ModelInfo;
 use crate::replay::{Ids, replay};
 use crate::request::{Options, Request, ToolChoice};
 use crate::thinking::{GoogleThinking, google_thinking};
-use crate::wire::Names;
-use crate::wire::pieces::{NO_OUTPUT, OPENING, object, words};
+use crate::wire::pieces::{NO_OUTPUT, OPENING, words};
+use crate::wire::{Names, arguments};
 
 /// Takes the place of a signature that a call should have and has not, as of another model's. Google's own word.
 const UNSIGNED: &str = "skip_thought_signature_validator";
@@ -120,7 +120,7 @@ fn answered(block: &Block, model: &ModelInfo, names: &Names) -> Option<Value> {
             (json!({ "text": thinking, "thought": true }), thinking_signature)
         }
         Block::ToolCall { name, arguments, thought_signature, .. } => {
-            let call = json!({ "name": names.to_wire(name), "args": object(arguments) });
+            let call = json!({ "name": names.to_wire(name), "args": arguments::object(arguments) });
             (json!({ "functionCall": call }), thought_signature)
         }
         Block::Image { .. } => return said(block),

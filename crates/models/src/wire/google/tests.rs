@@ -68,7 +68,7 @@ fn a_whole_conversation_is_said_in_geminis_words() {
                 {"text": "hm", "thought": true, "thoughtSignature": "c2lnbg=="},
                 {"text": "I look.", "thoughtSignature": "dGV4dA=="},
                 {"functionCall": {"name": "look", "args": {"at": "x"}}, "thoughtSignature": "Y2FsbA=="},
-                {"functionCall": {"name": "look", "args": {"input": "{\"at"}}},
+                {"functionCall": {"name": "look", "args": {"invalid": "{\"at"}}},
             ]},
             {"role": "user", "parts": [
                 {"functionResponse": {"name": "look", "response": {"output": "a cat"}}},

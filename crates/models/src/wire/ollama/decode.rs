@@ -9,7 +9,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::frames::Frame;
 use crate::request::Request;
 use crate::stream::BlockKind;
-use crate::wire::pieces::{CallIds, Text};
+use crate::wire::borrowed::Text;
+use crate::wire::pieces::CallIds;
 use crate::wire::{Decoder, Emit, Key};
 
 pub(super) struct Decode {

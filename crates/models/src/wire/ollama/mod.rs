@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tidegate_net::{Headers, Method};
 use tidegate_protocol::{Block, Message, ThinkingLevel};
 
-use super::pieces::{object, words};
-use super::{Decoder, Prepared, Target, Wire};
+use super::pieces::words;
+use super::{Decoder, Prepared, Target, Wire, arguments};
 use crate::catalogue::ModelInfo;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::Framing;
@@ -138,7 +138,8 @@ fn answered(content: &[Block]) -> Value {
         match block {
             Block::Thinking { thinking: text, redacted: false, .. } => thinking.push_str(text),
             Block::ToolCall { name, arguments, .. } => {
-                calls.push(json!({ "function": { "name": name, "arguments": object(arguments) } }));
+                calls
+                    .push(json!({ "function": { "name": name, "arguments": arguments::object(arguments) } }));
             }
             _ => {}
         }

@@ -7,9 +7,7 @@ use crate::catalogue::ModelInfo;
 use crate::replay::{Ids, replay};
 use crate::request::Request;
 use crate::wire::Names;
-
-/// What a tool that said nothing is quoted with: an empty output reads like a fault.
-const NOTHING: &str = "(no output)";
+use crate::wire::pieces::NO_OUTPUT;
 
 pub(in crate::wire) fn conversation(request: &Request, model: &ModelInfo, names: &Names) -> Vec<Value> {
     let mut items = Vec::new();
@@ -53,7 +51,7 @@ fn output(content: &[Block]) -> Value {
         return Value::Array(parts(content));
     }
     let texts: Vec<&str> = content.iter().filter_map(text).filter(|text| !text.is_empty()).collect();
-    if texts.is_empty() { json!(NOTHING) } else { json!(texts.join("\n")) }
+    if texts.is_empty() { json!(NO_OUTPUT) } else { json!(texts.join("\n")) }
 }
 
 fn text(block: &Block) -> Option<&str> {
