@@ -69,7 +69,8 @@ impl Sink {
         for message in messages {
             let retry = |error: EngineError| SinkError::Retry(error.to_string());
             let (mut accept, work) = core.take_in(message, now).map_err(retry)?;
-            let reservation = core.reservation(&work.key, &work.spec, &work.input.text()).await;
+            let reservation =
+                core.reservation(&work.key, accept.session, &work.spec, &work.input.text()).await;
             accept.reservation = reservation.map_err(|error| self.refuse(&error))?;
             batch.push((accept, work));
         }
