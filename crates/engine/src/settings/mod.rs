@@ -3,6 +3,8 @@
 mod budgets;
 mod error;
 mod models;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -121,7 +123,7 @@ impl Settings {
         let thinking = wish.thinking.or_else(|| self.thinking(&scope.agent, models.first()?));
         let limits = Limits {
             max_cost: policies.max_cost_per_run(),
-            max_tokens: self.config.agents.defaults.max_tokens,
+            max_tokens: self.max_tokens(scope),
             call_timeout_ms: policies.timeout().map(millis),
             ..Limits::new(millis(wish.timeout.unwrap_or(configured)), HISTORY)
         };
