@@ -71,6 +71,7 @@ fn question(now: i64) -> Request {
             max_tokens: Some(MOST_TOKENS),
             thinking: ThinkingLevel::Off,
             cache: CacheRetention::None,
+            insist: true,
             ..Options::default()
         },
         session_name: "test".to_owned(),

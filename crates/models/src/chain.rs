@@ -200,7 +200,7 @@ impl Running {
         let (left, cooling): (Vec<Candidate>, Vec<Candidate>) =
             ordered.into_iter().cloned().partition(|candidate| !standing(candidate).is_cooling(now));
         let mut left = VecDeque::from(left);
-        let insisted = self.profile.is_some();
+        let insisted = self.profile.is_some() || self.request.options.insist;
         if left.is_empty() {
             // Nothing is free. What may be probed, or what somebody insists on, is tried if nothing else is left to try.
             let last_hope = self.links.is_empty();
