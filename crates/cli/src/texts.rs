@@ -26,7 +26,7 @@ texts! {
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
-    NO_SUCH_PROFILE: "there is no credential {profile} for {provider}", "没有 {provider} 的凭据 {profile}";
+    NO_SUCH_PROFILE: "Profile {profile} not found for {provider}", "没有 {provider} 的凭据 {profile}";
     SEE_AUTH_STATUS: "See: {program} auth status", "查看：{program} auth status";
     SEE_MODELS: "See: {program} models list", "查看：{program} models list";
     INVALID_THINKING: "Invalid value for --thinking: {value} (off, minimal, low, medium, high, xhigh)", "--thinking 的值无效：{value}（off、minimal、low、medium、high、xhigh）";

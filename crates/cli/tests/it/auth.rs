@@ -96,6 +96,9 @@ fn wrong_words_are_told_in_the_words_of_the_contract() {
             assert_eq!(failed.message, format!("ERROR: Profile {name} not found"));
         }
     }
+    home.call(&["auth", "login", "openai", "--stdin"]).stdin("a-key").ok();
+    let failed = home.call(&["ask", "--provider", "openai", "--profile", "x", "hi"]).fails("AUTH_REQUIRED");
+    assert_eq!(failed.message, "Profile x not found for openai");
     home.call(&["auth", "bogus"]).fails("UNKNOWN_COMMAND");
     home.call(&["auth", "use"]).fails("MISSING_VALUE");
     home.call(&["auth", "logout", "--all", "a/b"]).fails("INVALID_VALUE");
