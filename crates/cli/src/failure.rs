@@ -183,7 +183,15 @@ impl From<SettingsError> for Failure {
                 Self::new(code, texts::UNKNOWN_MODEL.with(&[("text", &text)]))
                     .with_hint(texts::SEE_MODELS.with(&[]))
             }
-            other => Self::with_usual_hint(code, Message::plain(other.to_string())),
+            SettingsError::NotListed { model } => {
+                Self::with_usual_hint(code, texts::NOT_LISTED.with(&[("model", &model)]))
+            }
+            SettingsError::PolicyDenied { stage, rule } => {
+                Self::with_usual_hint(code, texts::POLICY_DENIED.with(&[("stage", &stage), ("rule", &rule)]))
+            }
+            SettingsError::UnknownPrice { model } => {
+                Self::with_usual_hint(code, texts::UNKNOWN_PRICE.with(&[("model", &model)]))
+            }
         }
     }
 }

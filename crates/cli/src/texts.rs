@@ -26,13 +26,16 @@ texts! {
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
-    NO_SUCH_PROFILE: "there is no credential {profile} for {provider}", "没有 {provider} 的凭据 {profile}";
+    NO_SUCH_PROFILE: "Profile {profile} not found for {provider}", "没有 {provider} 的凭据 {profile}";
     SEE_AUTH_STATUS: "See: {program} auth status", "查看：{program} auth status";
     SEE_MODELS: "See: {program} models list", "查看：{program} models list";
     MODEL_SWITCHED: "note: {model}{credential} could not be used: {message}; another one is asked", "注意：{model}{credential} 无法使用：{message}；改问下一个";
     OVER_BUDGET: "note: {message}", "注意：{message}";
     INVALID_THINKING: "Invalid value for --thinking: {value} (off, minimal, low, medium, high, xhigh)", "--thinking 的值无效：{value}（off、minimal、low、medium、high、xhigh）";
     UNKNOWN_MODEL: "{text} names no model: write provider/model, or an alias of agents.defaults.models", "{text} 不是模型：请写 provider/model 或 agents.defaults.models 中的别名";
+    NOT_LISTED: "{model} is not one of the models in agents.defaults.models", "{model} 不在 agents.defaults.models 列出的模型中";
+    POLICY_DENIED: "policy forbids it ({stage}): {rule}", "规则不允许（{stage}）：{rule}";
+    UNKNOWN_PRICE: "nobody knows what {model} costs, and a budget in dollars must not be exceeded; give its cost in models.providers", "{model} 的价格未知，而美元预算不得超出；请在 models.providers 中设置其价格";
     USE_OFFLINE: "To get an answer now: --provider offline", "现在就要回答，请用：--provider offline";
     NO_MEMORY_YET: "--memory is not available in this version; leave it out or use --no-memory", "此版本还没有 --memory；请去掉它或使用 --no-memory";
     NO_OFFLINE_PROFILE: "--profile names a login, and the offline model has none", "--profile 指定登录信息，而离线模型不需要登录";

@@ -11,7 +11,7 @@ use tidegate_models::Ledger;
 use tidegate_policy::{BudgetRefusal, Principal};
 use tidegate_protocol::{
     EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
-    RunState, SessionKey, TenantId, Usage,
+    RunState, SessionKey, TenantId,
 };
 use tidegate_runtime::{fault, new_id};
 use tidegate_storage::{
@@ -131,9 +131,10 @@ impl Core {
     async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End, ledger: &Ledger) {
         let attempt = turn.lease.attempt;
         let outcome = match end {
+            // Given back first: a run that ends with that counts as all it reserved, until its calls are told.
             End::Released => {
-                self.meter_apart(work, ledger).await;
-                return self.give_back(work, &turn.lease).await;
+                self.give_back(work, &turn.lease).await;
+                return self.meter_apart(work, ledger).await;
             }
             End::Ended => {
                 self.meter_apart(work, ledger).await;
@@ -154,7 +155,7 @@ impl Core {
                 self.look_up_end(work, attempt).await;
             }
             Err(error) => {
-                self.without_an_end(work, turn, error).await;
+                self.without_an_end(work, turn, error, ledger).await;
                 self.meter_apart(work, ledger).await;
             }
         }
@@ -169,7 +170,7 @@ impl Core {
 
     /// Its end cannot be written as it is. Without its words it may; else it is given back; and if not even that can be
     /// written, this process cannot go on.
-    async fn without_an_end(self: &Arc<Self>, work: &Work, turn: &Turn, error: EngineError) {
+    async fn without_an_end(self: &Arc<Self>, work: &Work, turn: &Turn, error: EngineError, ledger: &Ledger) {
         tracing::error!(%error, run = %work.run, "the run's end cannot be written");
         let body = error.body();
         if let EngineError::Store(StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::Io(_)) =
@@ -179,16 +180,18 @@ impl Core {
             return self.live.end(work.run, Err(body));
         }
         let now = self.clock.now_ms();
+        let calls = self.calls(&Account::of(work), ledger.calls()).unwrap_or_default();
         let bare = Finish {
             ending: Ending::Failed(body.clone()),
             entries: Vec::new(),
-            usage: Usage::default(),
-            calls: Vec::new(),
+            usage: total(&calls),
+            calls,
             parts: Vec::new(),
             principal: work.principal.clone(),
             now,
         };
         if let Ok(finished) = self.store.finish(&turn.lease, bare).await {
+            ledger.take();
             self.tell_end(work, turn.lease.attempt, Err(body));
             if finished.more {
                 self.scheduler.push(work.key.clone());

@@ -70,7 +70,7 @@ impl Sink {
             let retry = |error: EngineError| SinkError::Retry(error.to_string());
             let (mut accept, mut work) = core.take_in(message, now).map_err(retry)?;
             let text = work.input.text();
-            let reservation = core.reservation(&work.key, &mut work.spec, &text).await;
+            let reservation = core.reservation(&work.key, accept.session, &mut work.spec, &text).await;
             accept.reservation = reservation.map_err(|error| self.refuse(&error))?;
             accept.run.spec = work.spec.clone();
             batch.push((accept, work));

@@ -2,9 +2,11 @@
 
 use tidegate_models::{CallOutcome, CallRecord};
 use tidegate_policy::{BudgetLine, Reservation};
-use tidegate_protocol::{AgentId, CallId, Cost, RunId, RunSpec, SessionKey, Usage};
+use tidegate_protocol::{
+    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, SessionKey, Usage,
+};
 use tidegate_runtime::{RandomnessError, new_id};
-use tidegate_storage::{BudgetFilter, Meter, NewCall, RunFilter, StoreError};
+use tidegate_storage::{BudgetFilter, Meter, NewCall, SessionChoice, StoreError};
 
 use crate::error::EngineError;
 use crate::execute::Work;
@@ -41,6 +43,7 @@ impl Core {
     pub(crate) async fn reservation(
         &self,
         key: &SessionKey,
+        session: SessionChoice,
         spec: &mut RunSpec,
         text: &str,
     ) -> Result<Option<Reservation>, StoreError> {
@@ -49,11 +52,11 @@ impl Core {
         if lines.is_empty() {
             return Ok(None);
         }
-        // What the last run sent and got comes before the new question.
-        let last = RunFilter { session: Some(key.clone()), limit: 1, ..RunFilter::default() };
-        let last = self.store.runs(&self.tenant, last).await?;
-        let history = last.first().map_or(0, |run| run.usage.total());
-        let input = history.saturating_add(generous(text));
+        let before = match session {
+            SessionChoice::Current => self.said_before(key, spec.limits.history).await?,
+            SessionChoice::Fresh => 0,
+        };
+        let input = before.saturating_add(generous(text));
         let asked = self.settings.reservation(&key.scope, spec, input, now);
         let Some(left) =
             self.left(&lines).await?.filter(|left| asked.as_ref().is_some_and(|asked| !left.fits(asked)))
@@ -87,6 +90,13 @@ impl Core {
             left.cost = [left.cost, cost.map(Cost)].into_iter().flatten().min();
         }
         Ok((left.tokens.is_some() || left.cost.is_some()).then_some(left))
+    }
+
+    /// Tokens of the conversation as the model will be shown it.
+    async fn said_before(&self, key: &SessionKey, shown: u32) -> Result<u64, StoreError> {
+        let Some(session) = self.store.session(key).await? else { return Ok(0) };
+        let from = session.head_seq.saturating_sub(i64::from(shown)).max(0);
+        Ok(counted(&self.store.entries(&self.tenant, session.id, from, shown).await?))
     }
 
     /// Calls as the ledger keeps them.
@@ -127,7 +137,8 @@ impl Core {
         account: &Account<'_>,
         calls: Vec<CallRecord>,
     ) -> Result<(), EngineError> {
-        if calls.is_empty() {
+        // A run that was ended before its first call counts as all it reserved until that is told.
+        if calls.is_empty() && run.is_none() {
             return Ok(());
         }
         let meter = Meter { run, calls: self.calls(account, calls)?, now: self.clock.now_ms() };
@@ -144,6 +155,22 @@ pub(crate) fn total(calls: &[NewCall]) -> Usage {
     })
 }
 
+/// What the call behind the last answer sent and got, and whatever was said since. Runs that failed or were refused are
+/// not in the log, so they do not hide how long it is.
+fn counted(entries: &[Entry]) -> u64 {
+    let mut since = 0_u64;
+    for entry in entries.iter().rev() {
+        let EntryBody::Message(message) = &entry.body else { continue };
+        if let Message::Assistant { usage, .. } = message
+            && usage.total() > 0
+        {
+            return since.saturating_add(usage.total());
+        }
+        since = since.saturating_add(generous(&message.text()));
+    }
+    since
+}
+
 /// Tokens a text may be counted as, rather too many: three letters a token, and more than one for each sign of other
 /// scripts.
 fn generous(text: &str) -> u64 {
@@ -152,4 +179,62 @@ fn generous(text: &str) -> u64 {
         if character.is_ascii() { ascii += 1 } else { other += 1 }
     }
     ascii.div_ceil(3).saturating_add(other.saturating_mul(3).div_ceil(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_protocol::{Block, Origin, StopReason};
+    use tidegate_runtime::SystemClock;
+
+    use super::*;
+
+    fn entry(message: Message) -> Entry {
+        let clock = &SystemClock;
+        Entry {
+            session_id: new_id(clock).unwrap(),
+            seq: 1,
+            id: new_id(clock).unwrap(),
+            parent_id: None,
+            run_id: new_id(clock).unwrap(),
+            created_at: 0,
+            body: EntryBody::Message(message),
+        }
+    }
+
+    fn answer(usage: Usage) -> Entry {
+        entry(Message::Assistant {
+            content: vec![Block::text("yes yes")],
+            origin: Origin {
+                api: "offline".to_owned(),
+                provider: "offline".to_owned(),
+                model: "echo".to_owned(),
+                profile_id: None,
+                route: "echo".to_owned(),
+                stage: "adapter.stub.echo".to_owned(),
+            },
+            usage,
+            stop_reason: StopReason::Stop,
+            error_message: None,
+            timestamp: 0,
+        })
+    }
+
+    fn question() -> Entry {
+        entry(Message::user("what is it?", 0))
+    }
+
+    #[test]
+    fn a_conversation_is_as_long_as_its_last_call_said() {
+        let usage = |input, output| Usage { input, output, cache_read: 5, ..Usage::default() };
+        let log = [question(), answer(usage(7, 3)), question(), answer(usage(900, 100))];
+        assert_eq!(counted(&log), 1_005);
+        // What came after it is counted by its letters.
+        assert_eq!(counted(&log[..3]), 15 + 4);
+    }
+
+    #[test]
+    fn without_a_count_its_letters_are_counted() {
+        assert_eq!(counted(&[question(), answer(Usage::default())]), 4 + 3);
+        assert_eq!(counted(&[]), 0);
+    }
 }

@@ -36,7 +36,7 @@ impl Core {
         spec.models.truncate(1);
         let model = spec.models.first().cloned().unwrap_or_else(tidegate_models::default_model);
         let ledger = Arc::new(Ledger::default());
-        let answering = self.models.open_anyway(&scope.agent, &spec, &ledger)?;
+        let answering = self.models.open(&scope.agent, &spec, &ledger)?;
         let begin = Instant::now();
         // Whatever ends it drops the stream, so that the call is in the ledger.
         let heard = tokio::select! {
@@ -71,6 +71,7 @@ fn question(now: i64) -> Request {
             max_tokens: Some(MOST_TOKENS),
             thinking: ThinkingLevel::Off,
             cache: CacheRetention::None,
+            insist: true,
             ..Options::default()
         },
         session_name: "test".to_owned(),

@@ -74,7 +74,8 @@ impl Engine {
         let now = core.clock.now_ms();
         let input = Message::user(request.text.clone(), now);
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
-        let reservation = core.reservation(&request.key, &mut request.spec, &request.text).await?;
+        let reservation =
+            core.reservation(&request.key, request.session, &mut request.spec, &request.text).await?;
         let permit = core.scheduler.permit_now();
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);

@@ -67,6 +67,7 @@ fn status(code: ErrorCode) -> StatusCode {
     match code {
         Code::Unauthorized | Code::LoginCodeInvalid => StatusCode::UNAUTHORIZED,
         Code::Forbidden | Code::PolicyDenied => StatusCode::FORBIDDEN,
+        // Not 429: programs repeat that by themselves, and a day's budget is not free again in a minute.
         Code::BudgetExceeded => StatusCode::PAYMENT_REQUIRED,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -81,7 +82,7 @@ fn status(code: ErrorCode) -> StatusCode {
         | Code::ContextOverflow
         | Code::AuthRequired => StatusCode::BAD_REQUEST,
         Code::IdempotencyConflict | Code::SessionBusy | Code::Aborted => StatusCode::CONFLICT,
-        Code::ModelUnavailable => StatusCode::BAD_GATEWAY,
+        Code::ModelUnavailable | Code::CredentialsUnreadable => StatusCode::BAD_GATEWAY,
         Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
         Code::Closing
         | Code::StorageFull
@@ -144,4 +145,21 @@ pub(crate) fn dress(mut response: Response, path: &str, language: Language) -> R
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     *response.body_mut() = Body::from(json.unwrap_or_default());
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_rule_or_a_budget_refuses_is_no_fault_of_the_server() {
+        for (code, expected) in [
+            (ErrorCode::PolicyDenied, 403),
+            (ErrorCode::BudgetExceeded, 402),
+            (ErrorCode::ContextOverflow, 400),
+            (ErrorCode::CredentialsUnreadable, 502),
+        ] {
+            assert_eq!(status(code).as_u16(), expected, "{code}");
+        }
+    }
 }

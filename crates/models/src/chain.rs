@@ -70,8 +70,6 @@ pub(crate) struct Chain {
     pub(crate) agent: AgentId,
     pub(crate) links: Vec<Link>,
     pub(crate) profile: Option<String>,
-    /// Also what is cooling down is tried.
-    pub(crate) insists: bool,
     /// For one call.
     pub(crate) limit: Option<Duration>,
     pub(crate) max_cost: Option<Cost>,
@@ -85,7 +83,6 @@ impl Model for Chain {
             ledger: Arc::clone(&self.ledger),
             links: self.links.iter().cloned().collect(),
             profile: self.profile.clone(),
-            insists: self.insists,
             limit: self.limit,
             max_cost: self.max_cost,
             request,
@@ -107,7 +104,6 @@ struct Running {
     ledger: Arc<Ledger>,
     links: VecDeque<Link>,
     profile: Option<String>,
-    insists: bool,
     limit: Option<Duration>,
     max_cost: Option<Cost>,
     request: Request,
@@ -203,7 +199,7 @@ impl Running {
         let standing = |candidate: &Candidate| self.shared.standings.of(provider, candidate, &link.model.id);
         let ordered = rotation::order(&candidates, wishes, standing, now);
         // Nothing is free: what may be probed, or what somebody insists on, is tried if nothing else is left to try.
-        let insist = self.insists || self.profile.is_some();
+        let insist = self.request.options.insist || self.profile.is_some();
         let left = VecDeque::from(rotation::to_try(&ordered, standing, now, insist, self.links.is_empty()));
         if left.is_empty() {
             let failure = match ordered.first() {

@@ -98,16 +98,6 @@ pub trait Providers: Send + Sync {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak>;
-
-    /// The same for somebody who wants to know: also what is left alone for now is tried.
-    fn open_anyway(
-        &self,
-        agent: &AgentId,
-        spec: &RunSpec,
-        ledger: &Arc<Ledger>,
-    ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        self.open(agent, spec, ledger)
-    }
 }
 
 /// The models that need nothing but this program.

@@ -211,30 +211,8 @@ impl Providers for Registry {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        self.chain(agent, spec, ledger, false)
-    }
-
-    fn open_anyway(
-        &self,
-        agent: &AgentId,
-        spec: &RunSpec,
-        ledger: &Arc<Ledger>,
-    ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        self.chain(agent, spec, ledger, true)
-    }
-}
-
-impl Registry {
-    fn chain(
-        &self,
-        agent: &AgentId,
-        spec: &RunSpec,
-        ledger: &Arc<Ledger>,
-        insists: bool,
-    ) -> Result<Arc<dyn Model>, CannotSpeak> {
         self.ready(spec)?;
         Ok(Arc::new(Chain {
-            insists,
             shared: Arc::clone(&self.shared),
             agent: agent.clone(),
             links: spec.models.iter().filter_map(|model| self.link(agent, model, ledger)).collect(),

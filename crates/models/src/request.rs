@@ -35,6 +35,8 @@ pub struct Options {
     pub thinking: ThinkingLevel,
     pub tool_choice: ToolChoice,
     pub cache: CacheRetention,
+    /// Asked for now, also when every credential rests after a failure: somebody wants to know whether it works again.
+    pub insist: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -116,7 +116,9 @@ fn unknown(app: &App, words: &[String], leading: &[usize]) -> Failure {
     if !group.is_empty() {
         // `sessions` alone, or with a word it does not know.
         let word = leading.get(1).map_or(first, |at| words[*at].as_str());
-        let known: Vec<&str> = group.iter().filter_map(|command| command.path.get(1).copied()).collect();
+        let mut known: Vec<&str> = group.iter().filter_map(|command| command.path.get(1).copied()).collect();
+        // A word with words of its own is there once for each of them.
+        known.dedup();
         let hint = match leading.get(1).and_then(|_| crate::arguments::closest(word, known.iter().copied())) {
             Some(meant) => texts::DID_YOU_MEAN.with(&[("word", &format!("{first} {meant}"))]),
             None => texts::SEE_HELP.with(&[("program", &app.program)]),

@@ -96,6 +96,9 @@ fn wrong_words_are_told_in_the_words_of_the_contract() {
             assert_eq!(failed.message, format!("ERROR: Profile {name} not found"));
         }
     }
+    home.call(&["auth", "login", "openai", "--stdin"]).stdin("a-key").ok();
+    let failed = home.call(&["ask", "--provider", "openai", "--profile", "x", "hi"]).fails("AUTH_REQUIRED");
+    assert_eq!(failed.message, "Profile x not found for openai");
     home.call(&["auth", "bogus"]).fails("UNKNOWN_COMMAND");
     home.call(&["auth", "use"]).fails("MISSING_VALUE");
     home.call(&["auth", "logout", "--all", "a/b"]).fails("INVALID_VALUE");
@@ -139,7 +142,7 @@ fn a_key_from_standard_input_rests_sealed_in_files_of_the_owner() {
     assert_eq!(mode, 0o700);
     let status = home.call(&["auth", "status"]).ok().stdout;
     assert!(
-        status.contains("* anthropic/default provider=anthropic type=api_key expires=never account=-"),
+        status.contains("* anthropic/default provider=anthropic expires=never account=- type=api_key"),
         "{status}"
     );
 }
@@ -188,7 +191,7 @@ fn profiles_of_another_program_are_taken_over_chosen_and_removed() {
     let status = home.call(&["auth", "status"]).ok().stdout;
     let lines: Vec<&str> = status.lines().collect();
     assert_eq!(lines[0], "Auth profiles:");
-    let lead = "* openai-codex/acc provider=openai-codex type=oauth expires=";
+    let lead = "* openai-codex/acc provider=openai-codex expires=";
     assert!(lines[1].starts_with(lead) && lines[1].contains("m account=acc"), "{status}");
     assert!(lines[2].contains("openai-codex/old") && lines[2].contains("expires=expired account=old"));
     assert_eq!(

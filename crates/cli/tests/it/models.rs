@@ -317,6 +317,16 @@ fn a_credential_that_rests_is_shown_with_until_when_and_why() {
 }
 
 #[test]
+fn a_credential_that_rests_is_tried_all_the_same_when_somebody_tests_it() {
+    let vendor = Vendor::start(Reply::error(402, "billing_error", "no credit"));
+    let home = home_with(&vendor);
+    for calls in 1..=2 {
+        home.call(&["models", "test", "mock/m1"]).fails("MODEL_UNAVAILABLE");
+        assert_eq!(vendor.seen().len(), calls);
+    }
+}
+
+#[test]
 fn what_questions_used_fills_the_budget() {
     let home = Home::new();
     home.write_config("{ budgets: { tenant: { dailyTokens: 1000000 } } }");
@@ -366,4 +376,25 @@ fn nothing_of_it_is_only_in_english() {
         let done = chinese(words);
         assert!(is_chinese(&done.stdout) || is_chinese(&done.stderr), "{words:?}: {done:?}");
     }
+}
+
+#[test]
+fn what_a_rule_forbids_is_told_in_the_readers_language() {
+    let home = Home::new();
+    home.write_config(
+        "{ models: { policy: { deniedModels: ['mock/*'] },
+           providers: { mock: { api: 'anthropic-messages', baseUrl: 'http://127.0.0.1:9' } } } }",
+    );
+    let asked = |language| {
+        let call = home.call(&["ask", "--model", "mock/m1", "hi"]).env("LANG", language);
+        call.fails("POLICY_DENIED").message
+    };
+    assert_eq!(asked("en_US.UTF-8"), "policy forbids it (models.policy): mock/m1 is denied by mock/*");
+    assert!(asked("zh_CN.UTF-8").starts_with("规则不允许（models.policy）"));
+}
+
+#[test]
+fn the_subcommands_are_named_once_each() {
+    let failed = Home::new().call(&["models"]).fails("MISSING_VALUE");
+    assert!(failed.stderr.contains("models: list, status, set, fallbacks, test."), "{failed:?}");
 }

@@ -13,6 +13,8 @@ use crate::schema::KNOWN_PROVIDERS;
 
 /// The name of the built-in model and of its provider.
 const OFFLINE: &str = "offline";
+/// The agent that is there without a list.
+const MAIN: &str = "main";
 /// The format whose answers come from a file.
 const SCRIPTED: &str = "scripted";
 
@@ -23,6 +25,22 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     local_channel(root, found);
     storage(root, found);
     timezone(root, found);
+    budgets(root, found);
+}
+
+/// A budget for an agent that is not there limits nobody.
+fn budgets(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(budgets) = root.at(&["budgets", "agents"]) else { return };
+    let list = root.at(&["agents", "list"]);
+    let mut agents: Vec<&str> =
+        list.iter().flat_map(View::items).filter_map(|agent| agent.value.get("id")?.as_str()).collect();
+    if agents.is_empty() {
+        agents.push(MAIN);
+    }
+    for (name, budget) in budgets.entries().filter(|(name, _)| !agents.contains(name)) {
+        let meant = suggest::nearest(name, agents.iter().copied());
+        found.push(budget.problem(format!("there is no agent {name:?} in agents.list")).suggesting(meant));
+    }
 }
 
 fn timezone(root: &View<'_>, found: &mut Vec<Problem>) {
@@ -124,6 +142,14 @@ fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
     };
     let defaults = root.at(&["agents", "defaults", "model"]);
     let agents = root.at(&["agents", "list"]);
+    let policies = [root.at(&["models", "policy"]), root.at(&["agents", "defaults", "modelPolicy"])];
+    let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("modelPolicy"));
+    for fallbacks in policies.into_iter().flatten().chain(own).filter_map(|policy| policy.key("fallback")) {
+        fallbacks
+            .items()
+            .filter(|reference| !is_alias(reference))
+            .for_each(|reference| model_reference(&reference, &names, found));
+    }
     let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("model"));
     for model in defaults.into_iter().chain(own) {
         if model.value.is_string() {
@@ -286,6 +312,39 @@ mod tests {
         let document =
             json!({"channels": {"local": {"inbox": "/a", "accounts": {"default": {"outbox": "b"}}}}});
         assert_eq!(complaints(&document), Vec::<String>::new());
+    }
+
+    #[test]
+    fn fallbacks_of_a_policy_name_models_too() {
+        let document = json!({
+            "models": {"policy": {"fallback": ["openai/m", "opnai/m"]}},
+            "agents": {
+                "defaults": {"modelPolicy": {"fallback": ["m"]}},
+                "list": [{"id": "a", "modelPolicy": {"fallback": ["nobody/m"]}}],
+            },
+        });
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"models.policy.fallback[1]: "opnai/m" names a provider that is neither known nor in models.providers, did you mean "openai/m"?"#,
+                r#"agents.defaults.modelPolicy.fallback[0]: expected "provider/model" or "offline", got "m""#,
+                r#"agents.list[0].modelPolicy.fallback[0]: "nobody/m" names a provider that is neither known nor in models.providers"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_budget_is_for_an_agent_that_is_there() {
+        let agents = |list: Value| json!({"agents": {"list": list}, "budgets": {"agents": {"helper": {}, "main": {}}}});
+        assert_eq!(
+            complaints(&agents(json!([{"id": "helpr"}, {"id": "main"}]))),
+            [r#"budgets.agents.helper: there is no agent "helper" in agents.list, did you mean "helpr"?"#]
+        );
+        assert_eq!(complaints(&agents(json!([{"id": "helper"}, {"id": "main"}]))), Vec::<String>::new());
+        assert_eq!(
+            complaints(&agents(json!([]))),
+            [r#"budgets.agents.helper: there is no agent "helper" in agents.list"#]
+        );
     }
 
     #[test]

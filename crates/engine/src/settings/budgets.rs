@@ -6,7 +6,8 @@ use tidegate_protocol::{AgentId, Cost, Limits, RunSpec, Scope, Usage};
 
 use super::Settings;
 
-/// Tokens an answer is counted with when neither the run nor the model says less.
+/// Tokens an answer may have at most under a budget, when the configuration does not say: some models would write four
+/// times as many, and that much would have to be reserved for each run.
 const MOST_OUTPUT: u32 = 32_000;
 /// An answer shorter than this is none.
 const SHORTEST_OUTPUT: u32 = 256;
@@ -31,8 +32,8 @@ impl Settings {
         let (mut tokens, mut cost) = (0, Cost(0));
         for model in &spec.models {
             let Some(info) = self.catalogue.model(model) else { continue };
-            let longest = info.max_tokens.min(MOST_OUTPUT);
-            let output = u64::from(spec.limits.max_tokens.map_or(longest, |most| most.min(info.max_tokens)));
+            let thinking = spec.thinking.unwrap_or_default();
+            let output = u64::from(info.longest_answer(spec.limits.max_tokens, thinking));
             tokens = tokens.max(input.saturating_add(output));
             let price = info.price.unwrap_or_default();
             // Cached input may cost more than plain input the first time.
@@ -99,6 +100,12 @@ impl Settings {
             }
         }
         lines
+    }
+
+    /// Tokens an answer of the agent may have: what the configuration says, and with a budget never without a limit.
+    pub(super) fn max_tokens(&self, scope: &Scope) -> Option<u32> {
+        let said = self.config.agents.defaults.max_tokens;
+        said.or_else(|| (!self.budget_lines(scope, 0).is_empty()).then_some(MOST_OUTPUT))
     }
 
     /// Whether a limit in dollars applies to the agent that must not be exceeded.

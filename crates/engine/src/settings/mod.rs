@@ -2,6 +2,8 @@
 
 mod budgets;
 mod error;
+#[cfg(test)]
+mod having_tests;
 mod models;
 #[cfg(test)]
 mod tests;
@@ -123,7 +125,7 @@ impl Settings {
         let thinking = wish.thinking.or_else(|| self.thinking(&scope.agent, models.first()?));
         let limits = Limits {
             max_cost: policies.max_cost_per_run(),
-            max_tokens: self.config.agents.defaults.max_tokens,
+            max_tokens: self.max_tokens(scope),
             call_timeout_ms: policies.timeout().map(millis),
             ..Limits::new(millis(wish.timeout.unwrap_or(configured)), HISTORY)
         };

@@ -23,22 +23,30 @@ impl Settings {
             return self.listed(model).map(|model| vec![model]);
         }
         if let Some(provider) = wish.provider {
-            return self.first_of(agent, provider).map(|model| vec![model]);
+            return self.listed(self.first_of(agent, provider)?).map(|model| vec![model]);
         }
         Ok(self.configured_chain(agent))
     }
 
-    /// A model that somebody chooses must be one of those the configuration lists, if it lists any.
+    /// A model that somebody chooses must be one of those the configuration lists, if it lists any. The offline one
+    /// costs nothing and tells nobody anything, so it can always be chosen.
     fn listed(&self, model: ModelRef) -> Result<ModelRef, SettingsError> {
-        let list = &self.config.agents.defaults.models;
-        let is_it = |name: &String| parse_ref(name, tidegate_models::OFFLINE).as_ref() == Some(&model);
-        if list.is_empty() || list.keys().any(is_it) || self.all_configured().contains(&model) {
+        let mut list = self.list().peekable();
+        let free = model.provider == tidegate_models::OFFLINE || list.peek().is_none();
+        if free || list.any(|listed| listed == model) || self.all_configured().contains(&model) {
             return Ok(model);
         }
         Err(SettingsError::NotListed { model })
     }
 
-    /// The model of a provider that is named without one: the one the agent uses there, else the provider's first.
+    /// The models that the configuration lists.
+    fn list(&self) -> impl Iterator<Item = ModelRef> {
+        let names = self.config.agents.defaults.models.keys();
+        names.filter_map(|name| parse_ref(name, tidegate_models::OFFLINE))
+    }
+
+    /// The model of a provider that is named without one: the one the agent uses there, else the first that is listed,
+    /// else the provider's first.
     fn first_of(&self, agent: &AgentId, provider: &str) -> Result<ModelRef, SettingsError> {
         let Some(info) = self.catalogue.provider(provider) else {
             let known: Vec<&str> = self.catalogue.providers().map(|provider| provider.id.as_str()).collect();
@@ -46,7 +54,8 @@ impl Settings {
             return Err(SettingsError::UnknownProvider { provider: provider.to_owned(), known });
         };
         let configured = self.configured_chain(agent).into_iter().find(|model| model.provider == info.id);
-        let model = configured.or_else(|| self.catalogue.first_model(&info.id));
+        let listed = || self.list().find(|model| model.provider == info.id);
+        let model = configured.or_else(listed).or_else(|| self.catalogue.first_model(&info.id));
         model.ok_or_else(|| SettingsError::UnknownModel { text: info.id.clone() })
     }
 

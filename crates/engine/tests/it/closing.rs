@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_engine::{Drain, Drained};
+use tidegate_config::{ConfigFile, Env};
+use tidegate_engine::{Drain, Drained, Engine, Options, Settings};
 use tidegate_protocol::{Doubt, ErrorCode, ReplyTarget, RunState};
-use tidegate_storage::RunLookup;
+use tidegate_storage::{BudgetFilter, BudgetUse, RunLookup};
 
 use crate::network::{Memory, wedged};
-use crate::{ask, close, host, request, scope, start, until};
+use crate::{ask, close, host, passing, request, scope, start, start_with, until};
 
 #[tokio::test]
 async fn nothing_new_is_taken_while_closing_and_what_was_accepted_ends_first() {
@@ -80,4 +81,38 @@ async fn answers_on_their_way_go_out_before_the_end() {
     .await;
     engine.close(Drain::Within(Duration::from_secs(20))).await;
     assert_eq!(network.visible().len(), 20);
+}
+
+/// An engine with a budget that counts the model that never ends.
+async fn budgeted(root: &std::path::Path) -> Engine {
+    let file = root.join("config.json5");
+    let text = r#"{
+        models: {providers: {wedged: {api: "offline"}}},
+        budgets: {tenant: {dailyTokens: 1000000}},
+    }"#;
+    std::fs::write(&file, text).unwrap();
+    let settings =
+        Settings::new(&ConfigFile::new(file, root.join("revisions")).load(&Env::default()).unwrap());
+    start_with(root, Options { stays: true, settings, ..passing() }).await
+}
+
+async fn used(engine: &Engine) -> BudgetUse {
+    let filter = BudgetFilter { limit: 10, ..BudgetFilter::default() };
+    let rows = engine.library().budgets(&scope().tenant, filter).await.unwrap();
+    rows.into_iter().map(|row| row.used).next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_run_that_is_interrupted_or_aborted_before_it_used_anything_spends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = budgeted(folder.path()).await;
+    let first = engine.submit(wedged("a")).await.unwrap();
+    let second = engine.submit(wedged("b")).await.unwrap();
+    let reserved = used(&engine).await;
+    assert!(reserved.tokens_reserved > 0 && reserved.tokens_spent == 0, "{reserved:?}");
+    let owner = tidegate_policy::Principal::local_owner(scope().tenant);
+    engine.abort(&owner, first.run).await.unwrap();
+    engine.close(Drain::Within(Duration::from_millis(50))).await;
+    assert_eq!(second.follower.end().await.unwrap_err().code, ErrorCode::Interrupted);
+    assert_eq!(used(&engine).await, BudgetUse::default());
 }

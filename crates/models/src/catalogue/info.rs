@@ -1,10 +1,14 @@
 //! One model, with everything a call needs to know about it.
 
 use serde::Deserialize;
-use tidegate_protocol::{Cost, ModelRef, Usage};
+use tidegate_protocol::{Cost, ModelRef, ThinkingLevel, Usage};
 use tidegate_secrets::Secret;
 
 use super::compat::Compat;
+use crate::thinking::budget;
+
+/// Tokens that formats which always name a limit ask for when nobody says how long an answer may be.
+const USUAL_ANSWER: u32 = 32_000;
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -69,6 +73,22 @@ pub struct ModelInfo {
 impl ModelInfo {
     pub fn reference(&self) -> ModelRef {
         ModelRef { provider: self.provider.clone(), model: self.id.clone() }
+    }
+
+    /// Tokens of the longest answer that a call may bring, thoughts included.
+    pub fn longest_answer(&self, asked: Option<u32>, thinking: ThinkingLevel) -> u32 {
+        let base = match self.api {
+            // Takes no limit.
+            Api::OpenaiCodexResponses => self.max_tokens,
+            Api::OpenaiResponses | Api::GoogleGenerativeAi | Api::Ollama => asked.unwrap_or(self.max_tokens),
+            _ => asked.unwrap_or(USUAL_ANSWER),
+        };
+        match self.api {
+            Api::AnthropicMessages | Api::BedrockConverseStream if self.reasoning => {
+                budget(thinking, base.min(self.max_tokens), self.max_tokens).max_tokens
+            }
+            _ => base.min(self.max_tokens),
+        }
     }
 }
 

@@ -15,7 +15,6 @@ pub(crate) type Key = u64;
 pub(crate) struct Emit {
     events: VecDeque<ModelEvent>,
     open: Vec<Open>,
-    /// Calls that ended without whole arguments. Only the reason of the answer's end tells whether they were cut off.
     next: usize,
     usage: Option<Usage>,
     ended: Option<StopReason>,

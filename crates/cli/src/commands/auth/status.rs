@@ -114,11 +114,11 @@ fn resting_json((key, standing): &(StandingKey, Standing)) -> Value {
 fn line(app: &App, profile: &ProfileSummary, now: i64) -> String {
     let account = profile.account_id.as_ref().or(profile.email.as_ref()).map_or("-", String::as_str);
     let mut line = format!(
-        "* {} provider={} type={} expires={} account={account}",
+        "* {} provider={} expires={} account={account} type={}",
         profile.id,
         profile.id.provider(),
-        profile.kind,
         expires(profile.expires_at, now),
+        profile.kind,
     );
     if profile.active {
         line.push_str(" active");

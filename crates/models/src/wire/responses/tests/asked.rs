@@ -65,6 +65,7 @@ fn a_question_is_asked_with_everything_that_belongs_to_it() {
             thinking: ThinkingLevel::Medium,
             tool_choice: ToolChoice::Named("files.look".into()),
             cache: CacheRetention::Long,
+            ..Options::default()
         },
         session_name: "agent:main".into(),
     };
