@@ -3,6 +3,7 @@
 //! A failure of the outside world is the last event of the stream, not an error of the call.
 
 mod aws;
+mod blot;
 mod call;
 mod catalogue;
 mod chain;

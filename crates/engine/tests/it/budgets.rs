@@ -81,7 +81,8 @@ async fn with_room_for_one_of_twenty_exactly_one_calls_the_model(bench: &Bench<'
 async fn what_was_spent_is_what_the_vendor_counted_times_its_price(bench: &Bench<'_>) {
     let tokens = Tokens { input: 11, output: 7, cache_read: 500, cache_write: 40 };
     bench.vendor.always(Turn::say("because").then(Step::Usage(tokens)));
-    let engine = bench.engine(json!({"budgets": {"tenant": {"dailyUsd": 5, "monthlyTokens": 100_000}}})).await;
+    let engine =
+        bench.engine(json!({"budgets": {"tenant": {"dailyUsd": 5, "monthlyTokens": 100_000}}})).await;
     let (end, _) = asked(&engine, "main").await;
     let cost = price([11, 7, 500, 40]);
     let usage = end.unwrap().usage;

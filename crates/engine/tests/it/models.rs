@@ -89,7 +89,8 @@ async fn a_run_accepted_earlier_is_narrowed_by_the_policy_of_today(bench: &Bench
     bench.vendor.push(Turn::new([Step::HalfOpen]));
     let run = bench.killed_while_asking(&json!({}), &ReplyTarget::Session);
     let policy = json!({"deniedModels": ["openai/second"], "maxCostPerRunUsd": 0.001});
-    let engine = bench.engine_with(json!({"models": {"policy": policy}}), |options| options.stays = true).await;
+    let engine =
+        bench.engine_with(json!({"models": {"policy": policy}}), |options| options.stays = true).await;
     let ended = async || {
         let row = engine.library().run(&scope().tenant, &RunLookup::Id(run)).await.unwrap().unwrap();
         row.state.is_terminal().then_some(row)
@@ -103,7 +104,8 @@ async fn a_run_accepted_earlier_is_narrowed_by_the_policy_of_today(bench: &Bench
     let policy = json!({"allowedProviders": ["openai"]});
     bench.vendor.push(Turn::new([Step::HalfOpen]));
     let run = bench.killed_while_asking(&json!({}), &ReplyTarget::Session);
-    let engine = bench.engine_with(json!({"models": {"policy": policy}}), |options| options.stays = true).await;
+    let engine =
+        bench.engine_with(json!({"models": {"policy": policy}}), |options| options.stays = true).await;
     let end = engine.follow(run).await.unwrap().end().await;
     assert_eq!(end.unwrap_err().code, ErrorCode::PolicyDenied);
     assert_eq!(asked_of(bench), ["first", "first"]);
@@ -252,12 +254,19 @@ async fn every_call_is_written_down_with_how_it_ended(bench: &Bench<'_>) {
         sum += told;
     }
     assert_eq!(total(&engine).await, (4, sum));
-    assert_eq!(answered.usage.total() + replaced.usage.total() + of(&calls[0])[..4].iter().sum::<u64>(), sum.total());
+    assert_eq!(
+        answered.usage.total() + replaced.usage.total() + of(&calls[0])[..4].iter().sum::<u64>(),
+        sum.total()
+    );
     close(engine).await;
 }
 
 async fn a_call_that_is_repeated_is_written_down_each_time(bench: &Bench<'_>) {
-    bench.vendor.push(Turn::refuse_for(Kind::Overloaded, 0)).push(Turn::new([Step::Reset])).push(Turn::say("third"));
+    bench
+        .vendor
+        .push(Turn::refuse_for(Kind::Overloaded, 0))
+        .push(Turn::new([Step::Reset]))
+        .push(Turn::say("third"));
     let engine = bench.engine(json!({"models": {"retries": 2}})).await;
     let (end, events) = asked(&engine, "main").await;
     assert_eq!(end.unwrap().text, "third");
@@ -274,7 +283,10 @@ async fn a_key_that_was_limited_is_not_the_first_one_of_the_next_process(bench: 
     bench.vendor.push(Turn::refuse_for(Kind::RateLimit, 60));
     let keys = || -> Vec<String> {
         let requests = bench.vendor.requests();
-        requests.iter().map(|request| request.header("authorization").unwrap_or_default().to_owned()).collect()
+        requests
+            .iter()
+            .map(|request| request.header("authorization").unwrap_or_default().to_owned())
+            .collect()
     };
     let (environment, configured) = ("Bearer environment-key".to_owned(), "Bearer second-key".to_owned());
     let engine = bench.engine(chain.clone()).await;

@@ -121,8 +121,7 @@ impl Bench<'_> {
             clock: Arc::clone(&clock),
         };
         let models = Arc::new(Registry::new(&loaded.config, registry));
-        let mut options =
-            Options { models, ..Options::passing(scope().tenant, Settings::new(&loaded)) };
+        let mut options = Options { models, ..Options::passing(scope().tenant, Settings::new(&loaded)) };
         change(&mut options);
         Engine::start(lock, store, clock, options).await.unwrap()
     }
