@@ -38,7 +38,7 @@ impl<'a> Blot<'a> {
     }
 
     /// The same failure; a secret at the end of words that were cut short goes too.
-    pub(crate) fn failure(&self, failure: Failure) -> Failure {
+    pub(crate) fn failure(&self, mut failure: Failure) -> Failure {
         let mut message = self.text(&failure.message);
         if let Some(cut) = message.strip_suffix('…') {
             let part = self.0.iter().filter_map(|secret| part_at_end(cut, secret)).min();
@@ -46,7 +46,8 @@ impl<'a> Blot<'a> {
                 message = format!("{}{REDACTED}…", &cut[..at]);
             }
         }
-        Failure { message, ..failure }
+        failure.message = message;
+        failure
     }
 }
 
