@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
-use tidegate_testkit::model_server::{Kind, Step, Turn};
+use tidegate_testkit::model_server::{Kind, Step, Tokens, Turn};
 
 use super::{Vendor, asked, conversation};
-use crate::home::Backend;
+use crate::home::{Backend, Home};
 use crate::terminal::on_terminal;
 
 fn the_contract(backend: Backend) {
@@ -154,6 +154,35 @@ fn an_interrupted_question_closes_the_vendors_connection() {
     vendor.push(Turn::say("fresh"));
     assert_eq!(home.ask("again")["result"], "fresh");
     assert_eq!(vendor.said(), ["user: again"]);
+}
+
+/// Tokens spent and reserved of all budgets.
+fn budgets(home: &Home) -> (i64, i64) {
+    let connection = rusqlite::Connection::open(home.database()).expect("the database opens");
+    let sql = "SELECT sum(tokens_spent), sum(tokens_reserved) FROM budget_usage";
+    connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("a sum")
+}
+
+#[test]
+fn a_killed_question_is_paid_as_it_was_reserved_and_only_once() {
+    let vendor = Vendor::open();
+    let budget = json!({"tenant": {"dailyTokens": 100_000}});
+    let home = vendor.home(Backend::Sqlite, &[("budgets", budget)]).expect("SQLite is always there");
+    vendor.push(Turn::say("I could go on").then(Step::Silence));
+    let running = home.call(&["ask", "hi"]).start();
+    vendor.next();
+    let (spent, reserved) = budgets(&home);
+    assert!(spent == 0 && reserved > 4000, "the longest answer is reserved: {reserved}");
+    running.signal(Signal::KILL);
+    running.wait();
+    vendor.gone(1);
+    // Each further process settles what the one before left, and finds nothing more to settle.
+    for at in 1..4 {
+        let tokens = Tokens { input: 10, output: 5, cache_read: 0, cache_write: 0 };
+        vendor.push(Turn::say("short").then(Step::Usage(tokens)));
+        home.ask_in("other", "hi");
+        assert_eq!(budgets(&home), (reserved + 15 * at, 0));
+    }
 }
 
 #[test]
