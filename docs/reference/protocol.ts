@@ -22,7 +22,7 @@ export type AskEvent = { "event": "accepted", runId: RunId, createdAt: number,
 /**
  * The same key came before; this is the earlier run.
  */
-replayed: boolean, } | { "event": "delta", text: string, } | { "event": "restarted" } | { "event": "answer" } & AskAnswer | { "event": "error", error: ErrorBody, };
+replayed: boolean, } | { "event": "delta", text: string, } | { "event": "notice", notice: RunEventBody, } | { "event": "restarted" } | { "event": "answer" } & AskAnswer | { "event": "error", error: ErrorBody, };
 
 export type Attachment = { name: string, mimeType: string, 
 /**
@@ -263,6 +263,12 @@ seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string,
  * The class of the failure, such as `rateLimit`.
  */
 reason: string, message: string, } | { "event": "overBudget", message: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, });
+
+export type RunEventBody = { "event": "started" } | { "event": "textDelta", text: string, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
+/**
+ * The class of the failure, such as `rateLimit`.
+ */
+reason: string, message: string, } | { "event": "overBudget", message: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, };
 
 export type RunId = string;
 

@@ -7,7 +7,7 @@ use futures_util::stream;
 use tidegate_net::{Call, Client, NetError, Origin as Address, Reply, Timeouts};
 use tidegate_runtime::Clock;
 
-use crate::blot::blotted;
+use crate::blot::Blot;
 use crate::catalogue::ModelInfo;
 use crate::classify::{classify, retry_after};
 use crate::failure::{Failure, FailureKind};
@@ -54,15 +54,18 @@ impl Calling {
                 Step::Over => return None,
                 Step::Ready(request) => match self.begin(&request).await {
                     Ok(step) => step,
-                    Err(failure) => return Some((self.failed(failure), Step::Over)),
+                    Err(failure) => {
+                        return Some((ModelEvent::Failed(self.blot().failure(failure)), Step::Over));
+                    }
                 },
                 Step::Reading { mut reply, mut reading, deadline } => {
                     if let Some(event) = reading.next_event() {
-                        let next = Step::Reading { reply, reading, deadline };
                         return Some(match event {
-                            ModelEvent::Failed(failure) => (self.failed(failure), Step::Over),
-                            ModelEvent::Done(reason) => (ModelEvent::Done(reason), Step::Over),
-                            event => (event, next),
+                            ModelEvent::Failed(failure) => {
+                                (ModelEvent::Failed(self.blot().failure(failure)), Step::Over)
+                            }
+                            ModelEvent::Done(_) => (event, Step::Over),
+                            event => (event, Step::Reading { reply, reading, deadline }),
                         });
                     }
                     self.read(&mut reply, &mut reading, deadline).await;
@@ -82,7 +85,7 @@ impl Calling {
         let reply = reply.map_err(|error| failed_net(&error))?;
         if !(200..300).contains(&reply.status()) {
             let meaning = |status, body: &str| self.wire.refused(status, body, self.clock.now_ms());
-            let read = within(deadline, refused(reply, meaning)).await;
+            let read = within(deadline, refused(reply, &self.blot(), meaning)).await;
             return Err(read.unwrap_or_else(|| self.too_long()));
         }
         if let Some(kind) = reply.header("content-type").filter(|kind| kind.starts_with("text/html")) {
@@ -103,8 +106,9 @@ impl Calling {
         }
     }
 
-    fn failed(&self, failure: Failure) -> ModelEvent {
-        ModelEvent::Failed(blotted(failure, &self.access, &self.model.headers))
+    /// What this call sends and nobody may read.
+    fn blot(&self) -> Blot<'_> {
+        Blot::of(&self.access, &self.model.headers)
     }
 
     fn too_long(&self) -> Failure {
@@ -126,22 +130,23 @@ async fn within<T>(deadline: Option<tokio::time::Instant>, work: impl Future<Out
 }
 
 /// What a refused call means, where no format has a word in it.
-pub(crate) async fn refusal(reply: Reply) -> Failure {
-    refused(reply, |status, body| classify(Some(status), body)).await
+pub(crate) async fn refusal(reply: Reply, blot: &Blot<'_>) -> Failure {
+    blot.failure(refused(reply, blot, |status, body| classify(Some(status), body)).await)
 }
 
-async fn refused(reply: Reply, meaning: impl FnOnce(u16, &str) -> Failure) -> Failure {
+/// The body is blotted before it is read: what it means is cut to a length, and a secret must not be cut in two.
+async fn refused(reply: Reply, blot: &Blot<'_>, meaning: impl FnOnce(u16, &str) -> Failure) -> Failure {
     let status = reply.status();
     let wait = retry_after(|name| reply.header(name));
     // A body that cannot be read to its end still had a status.
     let body = reply.bytes(MOST_ERROR).await.unwrap_or_default();
-    let failure = meaning(status, &String::from_utf8_lossy(&body));
+    let failure = meaning(status, &blot.text(&String::from_utf8_lossy(&body)));
     Failure { retry_after: wait.or(failure.retry_after), ..failure }
 }
 
 pub(crate) fn failed_net(error: &NetError) -> Failure {
     let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Broken };
-    Failure::new(kind, error.to_string())
+    Failure::new(kind, tidegate_runtime::redact(&error.to_string()))
 }
 
 #[cfg(test)]

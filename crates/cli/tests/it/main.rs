@@ -23,6 +23,7 @@ mod process;
 mod runs;
 mod sessions;
 mod status;
+mod talking;
 mod terminal;
 mod together;
 mod transcript;

@@ -7,7 +7,7 @@ use crate::process::{Call, Done};
 const ESCAPE: char = '\u{1b}';
 
 /// Runs the program on a pseudo-terminal and answers what appeared there.
-fn on_terminal(home: &Home, words: &[&str], typed: &str, env: &[(&str, &str)]) -> Done {
+pub(crate) fn on_terminal(home: &Home, words: &[&str], typed: &str, env: &[(&str, &str)]) -> Done {
     let quoted: Vec<_> =
         [PROGRAM].iter().chain(words).map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
     let call = Call::new("script", &["-qec", &quoted.join(" "), "/dev/null"])

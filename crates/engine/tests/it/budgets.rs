@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use tidegate_engine::{Drain, Engine, Wish};
+use serde_json::{Value, json};
+use tidegate_engine::{Drain, Engine, Options, Wish};
 use tidegate_policy::Principal;
 use tidegate_protocol::{Cost, Doubt, ErrorCode, ReplyTarget, RunEventBody, RunState};
+use tidegate_runtime::Shutdown;
 use tidegate_storage::{BudgetUse, RunLookup};
 use tidegate_testkit::model_server::{Step, Tokens, Turn};
 
-use crate::network::Memory;
+use crate::network::{Memory, UNRENDERABLE};
 use crate::vendor::{Bench, LONGEST, asked, followed, on_both_backends, price, question};
 use crate::{close, request, scope, until};
 
@@ -23,7 +24,10 @@ on_both_backends! {
     a_day_ends_where_the_tenant_lives,
     a_month_rolls_over_where_the_tenant_lives,
     an_aborted_run_is_settled_at_what_it_used,
+    a_run_that_its_caller_gave_up_is_settled_at_what_it_used,
     a_killed_process_settles_at_the_reservation_and_never_twice,
+    a_run_that_goes_on_after_a_kill_is_settled_once,
+    a_reply_that_cannot_be_rendered_is_paid_for_all_the_same,
     a_refusal_is_in_the_audit_with_what_was_there,
     a_sender_gets_the_refusal_as_an_answer,
 }
@@ -201,6 +205,58 @@ async fn a_killed_process_settles_at_the_reservation_and_never_twice(bench: &Ben
     }
 }
 
+async fn a_run_that_its_caller_gave_up_is_settled_at_what_it_used(bench: &Bench<'_>) {
+    bench.vendor.push(Turn::say("twenty characters...").then(Step::Silence));
+    let engine = bench.engine(json!({"budgets": {"tenant": {"dailyTokens": 1_000}}})).await;
+    let cancel = Shutdown::new();
+    let mut stop = |event: &RunEventBody| {
+        if matches!(event, RunEventBody::TextDelta { .. }) {
+            cancel.request();
+        }
+    };
+    let error = engine.ask(question(&engine, "main"), &cancel, &mut stop).await.unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::Aborted);
+    assert_eq!(bench.outcomes().await, ["anthropic/first dropped"]);
+    let used = bench.used(&engine, "tenant:", "day:").await;
+    assert!(used.tokens_spent > 0 && used.tokens_spent < ASKED, "{used:?}");
+    assert_eq!(reserved(&used), NOTHING);
+    close(engine).await;
+}
+
+async fn a_run_that_goes_on_after_a_kill_is_settled_once(bench: &Bench<'_>) {
+    bench.vendor.push(Turn::new([Step::HalfOpen])).push(answer(5, 6));
+    let budgets = json!({"budgets": {"tenant": {"dailyTokens": 1_000}}});
+    let run = bench.killed_while_asking(&budgets, &ReplyTarget::Session);
+    let engine = bench.engine_with(budgets, |options| options.stays = true).await;
+    engine.follow(run).await.unwrap().end().await.unwrap();
+    let used = bench.used(&engine, "tenant:", "day:").await;
+    assert_eq!((spent(&used), reserved(&used)), ((11, price([5, 6, 0, 0])), NOTHING));
+    close(engine).await;
+}
+
+async fn a_reply_that_cannot_be_rendered_is_paid_for_all_the_same(bench: &Bench<'_>) {
+    let tokens = Tokens { input: 5, output: 6, cache_read: 0, cache_write: 0 };
+    bench.vendor.push(Turn::say(UNRENDERABLE).then(Step::Usage(tokens)));
+    let network = Memory::new("a", Doubt::Blind);
+    let engine = with_network(bench, json!({"budgets": {"tenant": {"dailyTokens": 1_000}}}), &network).await;
+    network.post("peer", "m1", "what?");
+    until("the sender is told", async || !network.visible().is_empty()).await;
+    assert!(network.visible()[0].contains("fault"), "{:?}", network.visible());
+    assert_eq!(bench.outcomes().await, ["anthropic/first ok"]);
+    let used = bench.used(&engine, "tenant:", "day:").await;
+    assert_eq!((spent(&used), reserved(&used)), ((11, price([5, 6, 0, 0])), NOTHING));
+    engine.close(Drain::Within(Duration::from_secs(5))).await;
+}
+
+async fn with_network(bench: &Bench<'_>, config: Value, network: &Arc<Memory>) -> Engine {
+    let connector = Arc::clone(network);
+    let change = |options: &mut Options| {
+        options.stays = true;
+        options.connectors = vec![connector];
+    };
+    bench.engine_with(config, change).await
+}
+
 async fn a_refusal_is_in_the_audit_with_what_was_there(bench: &Bench<'_>) {
     bench.vendor.push(answer(30, 60));
     let engine = bench.engine(json!({"budgets": {"agents": {"main": {"dailyTokens": ASKED + 40}}}})).await;
@@ -219,14 +275,7 @@ async fn a_refusal_is_in_the_audit_with_what_was_there(bench: &Bench<'_>) {
 
 async fn a_sender_gets_the_refusal_as_an_answer(bench: &Bench<'_>) {
     let network = Memory::new("a", Doubt::Blind);
-    let connector = Arc::clone(&network);
-    let config = json!({"budgets": {"tenant": {"dailyTokens": 1}}});
-    let engine = bench
-        .engine_with(config, |options| {
-            options.stays = true;
-            options.connectors = vec![connector];
-        })
-        .await;
+    let engine = with_network(bench, json!({"budgets": {"tenant": {"dailyTokens": 1}}}), &network).await;
     network.post("peer", "m1", "what?");
     until("there is an answer", async || !network.visible().is_empty()).await;
     let [told] = &network.visible()[..] else { panic!("{:?}", network.visible()) };

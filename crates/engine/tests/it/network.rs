@@ -96,6 +96,9 @@ pub(crate) enum Receive {
     Refused,
 }
 
+/// A reply with this word cannot be rendered.
+pub(crate) const UNRENDERABLE: &str = "unrenderable";
+
 pub(crate) struct Memory {
     channel: ChannelName,
     account: String,
@@ -190,6 +193,7 @@ impl Connector for Memory {
     }
 
     fn render(&self, reply: &Reply) -> Vec<Part> {
+        assert!(!reply.text.contains(UNRENDERABLE), "a connector that panics");
         let lane = lane(&self.channel, &self.account, &OutboundTarget { ..reply.target.clone() });
         reply.text.split("---").map(|body| Part { body: body.to_owned(), lane: lane.clone() }).collect()
     }

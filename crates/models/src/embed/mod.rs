@@ -11,7 +11,7 @@ mod tests;
 use tidegate_net::{Client, Timeouts};
 use tidegate_protocol::Usage;
 
-use crate::blot::blotted;
+use crate::blot::Blot;
 use crate::call::{failed_net, outgoing, refusal};
 use crate::catalogue::EmbeddingInfo;
 use crate::failure::{Failure, FailureKind};
@@ -61,7 +61,7 @@ pub(crate) async fn embed(
         let prepared = formats::prepare(batch, access)?;
         let reply = client.call(outgoing(prepared, timeouts)).await.map_err(|error| failed_net(&error))?;
         if !(200..300).contains(&reply.status()) {
-            return Err(blotted(refusal(reply).await, access, &request.model.headers));
+            return Err(refusal(reply, &Blot::of(access, &request.model.headers)).await);
         }
         let body = reply.bytes(MOST_ANSWER).await.map_err(|error| failed_net(&error))?;
         let part = formats::parse(batch, &body)?;

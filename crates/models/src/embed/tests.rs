@@ -161,6 +161,8 @@ fn whole(received: &[u8]) -> bool {
     body.len() >= length.parse::<usize>().unwrap()
 }
 
+const KEY: &str = "Zq7-embedding-swordfish";
+
 async fn exchange(count: usize, answers: Vec<(u16, Value)>) -> Result<Embedded, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
@@ -168,7 +170,8 @@ async fn exchange(count: usize, answers: Vec<(u16, Value)>) -> Result<Embedded, 
     let inputs = vec!["text".to_owned(); count];
     let request = EmbedRequest { model: &model, inputs: &inputs, purpose: Purpose::Stored };
     let client = Client::default();
-    let asked = embed(&client, request, &Access::Open, Timeouts::default());
+    let access = Access::Key(Secret::new(KEY));
+    let asked = embed(&client, request, &access, Timeouts::default());
     tokio::join!(serve(listener, answers), asked).1
 }
 
@@ -190,4 +193,10 @@ async fn one_bad_batch_fails_the_whole() {
     let refused = exchange(1, vec![(404, json!({"error": "model \"small\" not found"}))]).await.unwrap_err();
     assert_eq!((refused.kind, refused.status), (FailureKind::NoSuchModel, Some(404)));
     assert_eq!(refused.message, "model \"small\" not found");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_not_repeated() {
+    let refused = exchange(1, vec![(401, json!({"error": format!("{KEY} is wrong")}))]).await.unwrap_err();
+    assert_eq!(refused.message, "[redacted] is wrong");
 }
