@@ -113,10 +113,6 @@ impl Bench<'_> {
             OpenStore::Postgres(store) => store,
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        #[expect(
-            clippy::default_trait_access,
-            reason = "the type is of a crate that the engine does not use"
-        )]
         let registry = RegistryOptions {
             home: home.root().to_owned(),
             credentials: home.credentials(),
