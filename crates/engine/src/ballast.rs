@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Enough for the ends of every run under way, with their answers.
 const BYTES: usize = 8 << 20;
+/// Room with which writing goes on.
+const SOME: u64 = 1 << 20;
 
 pub(crate) struct Ballast {
     path: PathBuf,
@@ -23,7 +25,12 @@ impl Ballast {
     /// Makes the file if it is not there. Without room for it there is none, and it is tried again later.
     pub(crate) fn lay(&self) {
         let whole = fs::metadata(&self.path).is_ok_and(|file| file.len() == BYTES as u64);
-        let laid = whole && !self.is_spent() || self.has_room() && (whole || self.write().is_ok());
+        let laid = if whole {
+            // It was not given up, so little was missing.
+            !self.is_spent() || self.has_room(SOME)
+        } else {
+            self.has_room(2 * BYTES as u64) && self.write().is_ok()
+        };
         if !laid && !whole {
             // Half a ballast only takes room away from what needs it.
             let _ = fs::remove_file(self.partial());
@@ -35,11 +42,10 @@ impl Ballast {
         }
     }
 
-    /// Only where twice its size is free: room that somebody just made is for the work that waits.
-    fn has_room(&self) -> bool {
+    /// A new one only where twice its size is free: room that somebody just made is for the work that waits.
+    fn has_room(&self, bytes: u64) -> bool {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        rustix::fs::statvfs(folder)
-            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= 2 * BYTES as u64)
+        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= bytes)
     }
 
     fn partial(&self) -> PathBuf {

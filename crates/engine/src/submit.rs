@@ -68,7 +68,10 @@ impl Engine {
             return Err(EngineError::Closing);
         }
         // Somebody waits: they learn at once that nobody could answer.
-        core.models.ready(&request.spec)?;
+        // What policy forbids is told as that, and not as a missing key.
+        if core.settings.narrowed(&request.key.scope.agent, &request.spec).is_ok() {
+            core.models.ready(&request.spec)?;
+        }
         let run: RunId = new_id(core.clock.as_ref())?;
         let session: SessionId = new_id(core.clock.as_ref())?;
         let now = core.clock.now_ms();

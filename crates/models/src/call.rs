@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use tidegate_net::{Call, Client, NetError, Origin as Address, Reply, Timeouts};
+use tidegate_protocol::Usage;
 use tidegate_runtime::Clock;
 
 use crate::blot::Blot;
@@ -18,6 +19,8 @@ use crate::wire::{Access, Prepared, Target, Wire};
 
 /// Most bytes of an error's body that are read.
 const MOST_ERROR: usize = 64 << 10;
+/// How long the end of a body is waited for once the model has stopped.
+const LAST_BYTES: Duration = Duration::from_secs(2);
 
 /// Everything one call needs.
 pub(crate) struct Calling {
@@ -34,7 +37,12 @@ pub(crate) struct Calling {
 /// Where the call stands.
 enum Step {
     Ready(Box<Request>),
-    Reading { reply: Reply, reading: Box<Reading>, deadline: Option<tokio::time::Instant> },
+    Reading {
+        reply: Reply,
+        reading: Box<Reading>,
+        deadline: Option<tokio::time::Instant>,
+        told: Option<Usage>,
+    },
     Over,
 }
 
@@ -58,18 +66,26 @@ impl Calling {
                         return Some((ModelEvent::Failed(self.blot().failure(failure)), Step::Over));
                     }
                 },
-                Step::Reading { mut reply, mut reading, deadline } => {
+                Step::Reading { mut reply, mut reading, deadline, told } => {
+                    // Told as soon as it is known: a call that is dropped half-way was paid for.
+                    if let Some(usage) = reading.usage().filter(|usage| told.as_ref() != Some(usage)) {
+                        let told = Some(usage);
+                        return Some((
+                            ModelEvent::Usage(usage),
+                            Step::Reading { reply, reading, deadline, told },
+                        ));
+                    }
                     if let Some(event) = reading.next_event() {
                         return Some(match event {
                             ModelEvent::Failed(failure) => {
                                 (ModelEvent::Failed(self.blot().failure(failure)), Step::Over)
                             }
                             ModelEvent::Done(_) => (event, Step::Over),
-                            event => (event, Step::Reading { reply, reading, deadline }),
+                            event => (event, Step::Reading { reply, reading, deadline, told }),
                         });
                     }
                     self.read(&mut reply, &mut reading, deadline).await;
-                    Step::Reading { reply, reading, deadline }
+                    Step::Reading { reply, reading, deadline, told }
                 }
             };
         }
@@ -94,11 +110,15 @@ impl Calling {
             return Err(Failure::new(FailureKind::Broken, message));
         }
         let reading = Box::new(Reading::new(self.wire.as_ref(), &self.model, request));
-        Ok(Step::Reading { reply, reading, deadline })
+        Ok(Step::Reading { reply, reading, deadline, told: None })
     }
 
     async fn read(&self, reply: &mut Reply, reading: &mut Reading, deadline: Option<tokio::time::Instant>) {
-        match within(deadline, reply.chunk()).await {
+        // A model that has stopped has said everything; a server that keeps the connection open is not waited for.
+        let last = reading.has_stopped().then(|| tokio::time::Instant::now() + LAST_BYTES);
+        let until = [deadline, last].into_iter().flatten().min();
+        match within(until, reply.chunk()).await {
+            None if reading.has_stopped() => reading.end(),
             None => reading.broke(self.too_long()),
             Some(Err(error)) => reading.broke(failed_net(&error)),
             Some(Ok(Some(bytes))) => reading.feed(bytes.as_ref()),

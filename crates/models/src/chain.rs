@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use tidegate_net::{Client, Timeouts};
-use tidegate_protocol::{AgentId, Cost, ModelRef, Origin};
+use tidegate_protocol::{AgentId, Cost, ModelRef, Origin, Usage};
 use tidegate_runtime::Clock;
 
 use crate::afford;
@@ -147,6 +147,8 @@ struct Current {
     stream: ModelStream,
     meter: Meter,
     shown: bool,
+    /// The last that was told of the tokens: passed on once, at the end.
+    usage: Option<Usage>,
 }
 
 impl Running {
@@ -260,7 +262,7 @@ impl Running {
             clock: Arc::clone(&self.shared.clock),
         };
         let stream = call::stream(calling, request);
-        State::Calling(trying, Box::new(Current { candidate, stream, meter, shown: false }))
+        State::Calling(trying, Box::new(Current { candidate, stream, meter, shown: false, usage: None }))
     }
 
     async fn read(&mut self, trying: Trying, mut current: Box<Current>) -> State {
@@ -279,18 +281,17 @@ impl Running {
                     .standings
                     .succeeded(&model.provider, &current.candidate.profile_id, &model.id, now)
                     .await;
+                self.ready.extend(current.usage.map(ModelEvent::Usage));
                 self.ready.push_back(ModelEvent::Done(reason));
                 return State::Over;
             }
+            ModelEvent::Usage(usage) => current.usage = Some(usage),
             event => {
-                if !current.shown && !matches!(event, ModelEvent::Usage(_)) {
+                if !current.shown {
                     current.shown = true;
                     self.ready.push_back(ModelEvent::Start(origin(&trying.link.model, &current.candidate)));
                 }
-                // What a call used that is then given up is in the ledger; here it would be the next one's.
-                if current.shown {
-                    self.ready.push_back(event);
-                }
+                self.ready.push_back(event);
             }
         }
         State::Calling(trying, current)
@@ -299,9 +300,10 @@ impl Running {
     /// A call failed.
     async fn ended(&mut self, trying: Trying, mut current: Current, failure: Failure) -> State {
         current.meter.end(CallOutcome::Failed(failure.kind));
-        let Current { candidate, shown, stream, .. } = current;
+        let Current { candidate, shown, stream, usage, .. } = current;
         drop(stream);
         if shown {
+            self.ready.extend(usage.map(ModelEvent::Usage));
             self.shared.blame(&trying.link, &candidate, &failure).await;
             return self.fail(failure);
         }
@@ -317,6 +319,7 @@ impl Running {
             Verdict::Repeat => {
                 trying.repeats += 1;
                 let pause = self.shared.pause * 2_u32.saturating_pow(trying.repeats - 1);
+                let pause = spread(pause, self.shared.clock.now_ms());
                 tokio::time::sleep(failure.retry_after.unwrap_or(pause)).await;
                 trying.left.push_front(candidate);
                 State::NextCredential(trying, Fetch::AsItIs)
@@ -380,6 +383,11 @@ pub(crate) fn cooling_down(provider: &str, soonest: &Standing, now: i64) -> Fail
     Failure::new(kind, message)
 }
 
+/// A pause up to half as long again, so that runs that failed together do not come back together.
+fn spread(pause: Duration, now: i64) -> Duration {
+    pause + pause.mul_f64(f64::from(u32::try_from(now.rem_euclid(97)).unwrap_or(0)) / 194.0)
+}
+
 fn no_credential(provider: &str, profile: Option<&str>) -> Failure {
     let message = match profile {
         Some(profile) => format!("there is no credential {profile:?} for {provider}"),
@@ -397,7 +405,10 @@ fn summary(attempts: &[(ModelRef, Failure)]) -> Failure {
             let all: Vec<String> =
                 attempts.iter().map(|(model, failure)| format!("{model}: {}", failure.message)).collect();
             let message = format!("no model could answer ({} tries): {}", all.len(), all.join("; "));
-            Failure { message, ..last.clone() }
+            // Where they failed for different reasons, none of them is the reason.
+            let alike = attempts.iter().all(|(_, failure)| failure.kind == last.kind);
+            let kind = if alike { last.kind } else { FailureKind::Broken };
+            Failure { kind, message, ..last.clone() }
         }
     }
 }

@@ -150,7 +150,7 @@ mod tests {
             standing = fail(&standing, FailureKind::Billing, now);
             assert_eq!(standing.until(), now + hours * HOUR_MS);
             assert_eq!(standing.errors, 0);
-            now += HOUR_MS;
+            now = standing.until();
         }
     }
 

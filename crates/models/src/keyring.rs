@@ -369,6 +369,8 @@ mod tests {
         let found = keyring.found_apart(provider).await.unwrap();
         assert_eq!(found, keyring.found(provider).unwrap());
         assert_eq!(found.len(), 2);
+        assert_eq!(keyring.preferred("openai").await, None, "nobody chose one");
+        keyring.store().unwrap().set_active(&"openai/default".parse().unwrap()).unwrap();
         assert_eq!(keyring.preferred("openai").await.as_deref(), Some("openai/default"));
     }
 

@@ -1,5 +1,7 @@
 //! One answer being read: bytes in, events out. Pure, so that every way a body can be cut or broken can be tried.
 
+use tidegate_protocol::Usage;
+
 use crate::catalogue::ModelInfo;
 use crate::failure::{Failure, FailureKind};
 use crate::frames::{self, Cutter};
@@ -73,6 +75,16 @@ impl Reading {
                 None => self.emit.fail(failure),
             }
         }
+    }
+
+    /// The tokens that are known by now.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.emit.known_usage()
+    }
+
+    /// Whether the model said why it stops: what may still come is its count of tokens.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.emit.stop_reason().is_some()
     }
 
     pub(crate) fn next_event(&mut self) -> Option<ModelEvent> {

@@ -177,6 +177,17 @@ impl Registry {
             .await
     }
 
+    /// The models to try. With a named credential only its own provider's: another vendor must not answer, and bill,
+    /// in its place.
+    fn links(&self, agent: &AgentId, spec: &RunSpec, ledger: &Arc<Ledger>) -> Vec<Link> {
+        let named = spec.profile.as_deref().map(canonical);
+        let wanted = |model: &&ModelRef| match named.as_deref().and_then(|id| id.split_once('/')) {
+            Some((provider, _)) => provider == model.provider,
+            None => true,
+        };
+        spec.models.iter().filter(wanted).filter_map(|model| self.link(agent, model, ledger)).collect()
+    }
+
     fn order_of(&self, agent: &AgentId, provider: &str) -> Option<Vec<String>> {
         let own = self.order.of_agent.get(agent.as_str()).and_then(|order| order.get(provider));
         own.or_else(|| self.order.everywhere.get(provider)).cloned()
@@ -195,7 +206,9 @@ impl Registry {
 impl Providers for Registry {
     fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
         let mut first = Ok(());
-        for (at, model) in spec.models.iter().enumerate() {
+        // Who names a credential wants the first model with it, and nobody else.
+        let asked = if spec.profile.is_some() { spec.models.len().min(1) } else { spec.models.len() };
+        for (at, model) in spec.models.iter().take(asked).enumerate() {
             match self.check(model, spec.profile.as_deref()) {
                 Ok(()) => return Ok(()),
                 error if at == 0 => first = error,
@@ -215,7 +228,7 @@ impl Providers for Registry {
         Ok(Arc::new(Chain {
             shared: Arc::clone(&self.shared),
             agent: agent.clone(),
-            links: spec.models.iter().filter_map(|model| self.link(agent, model, ledger)).collect(),
+            links: self.links(agent, spec, ledger),
             profile: spec.profile.as_deref().map(canonical),
             limit: spec.limits.call_timeout_ms.map(Duration::from_millis),
             max_cost: spec.limits.max_cost,

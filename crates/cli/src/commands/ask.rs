@@ -62,7 +62,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
         timeout: request.timeout,
         thinking: request.thinking,
     };
-    let spec = settings.run_spec(&scope, &wish)?;
+    let spec = settings.asked_spec(&scope, &wish)?;
     request.check_profile(&spec.models[0])?;
     block_on(async {
         let patience =

@@ -112,6 +112,17 @@ impl Settings {
         Ok(self.spec(scope, wish, models))
     }
 
+    /// The same for somebody who asks. What policy forbids is accepted all the same and ends with its reason before
+    /// anybody is called: so the refusal is among the runs and in the audit trail.
+    pub fn asked_spec(&self, scope: &Scope, wish: &Wish<'_>) -> Result<RunSpec, SettingsError> {
+        match self.run_spec(scope, wish) {
+            Err(SettingsError::PolicyDenied { .. } | SettingsError::UnknownPrice { .. }) => {
+                Ok(self.spec(scope, wish, self.chain(&scope.agent, wish)?))
+            }
+            spec => spec,
+        }
+    }
+
     /// The same for a message that came from a network. What stands against its models shows when it is run: whoever
     /// wrote gets an answer that says so, and not silence.
     pub fn inbound_spec(&self, scope: &Scope) -> Result<RunSpec, SettingsError> {

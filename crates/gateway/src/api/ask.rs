@@ -35,7 +35,7 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
         timeout,
         thinking: ask.thinking,
     };
-    let spec = engine.settings().run_spec(&key.scope, &wish)?;
+    let spec = engine.settings().asked_spec(&key.scope, &wish)?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,

@@ -19,7 +19,7 @@ pub(crate) async fn post(State(gate): State<Gate>, Path(name): Path<String>, req
     body::check_key(&client_key)?;
     let engine = gate.engine();
     let key = answering_key_of(engine.settings(), engine.tenant(), None, &name)?;
-    let spec = engine.settings().run_spec(&key.scope, &Wish::default())?;
+    let spec = engine.settings().asked_spec(&key.scope, &Wish::default())?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,

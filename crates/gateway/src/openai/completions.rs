@@ -73,7 +73,7 @@ fn translate(
     // Whoever sends a key says that they may come back for the answer.
     let leaving =
         if conversation.one_off && idempotency.is_none() { Leaving::Aborts } else { Leaving::GoesOn };
-    let spec = engine.settings().run_spec(&key.scope, &Wish::default())?;
+    let spec = engine.settings().asked_spec(&key.scope, &Wish::default())?;
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,

@@ -162,6 +162,10 @@ impl Emit {
         self.usage.unwrap_or_default()
     }
 
+    pub(crate) fn known_usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// The model stopped. Everything that is open ends; later events are left out, but usage may still come. Where the
     /// answer reached its limit, a call without whole arguments was cut off and has no end.
     pub(crate) fn done(&mut self, reason: StopReason) {

@@ -38,10 +38,10 @@ async fn every_provider_gives_a_vector_for_each_text_and_is_paid() {
         house.server.push_for(name, Turn::new([Step::Vectors(vectors.clone())]));
         let embedded = embed(&house, model, &["high tide", "低潮"], Purpose::Stored).await.unwrap();
         assert_eq!(embedded.vectors, vectors, "{model}");
-        // The server counts a token a text; Google does not say.
+        // The server counts a token a text; Google does not say, so they are counted from the characters.
         let (input, cost) = match model.split_once('/').unwrap().0 {
             "openai" => (2, 2.0 * 0.02 / 1e6),
-            "google" => (0, 0.0),
+            "google" => (3, 3.0 * 0.15 / 1e6),
             _ => (2, 0.0),
         };
         let usage = Usage { input, cost: Cost::from_usd(cost), ..Usage::default() };

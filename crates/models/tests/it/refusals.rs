@@ -22,7 +22,7 @@ for_every_face![
 /// What a refusal must be taken for. Google's empty purse and Codex's read like a limit, and both pass.
 fn meant(kind: Kind, face: Face) -> FailureKind {
     match kind {
-        Kind::Billing if face.api == faces::CODEX.api => FailureKind::RateLimit,
+        Kind::Billing if [faces::CODEX.api, faces::GOOGLE.api].contains(&face.api) => FailureKind::RateLimit,
         Kind::Auth | Kind::Forbidden => FailureKind::Auth,
         Kind::Billing => FailureKind::Billing,
         Kind::RateLimit => FailureKind::RateLimit,

@@ -193,7 +193,7 @@ fn what_a_vendor_refuses_is_told_in_its_own_words() {
         (Turn::refuse(Kind::BadRequest), "MODEL_UNAVAILABLE"),
         (Turn::refuse(Kind::TooLong), "CONTEXT_OVERFLOW"),
         (Turn::new([Step::Html(502)]), "MODEL_UNAVAILABLE"),
-        (Turn::refuse(Kind::Auth), "MODEL_UNAVAILABLE"),
+        (Turn::refuse(Kind::Auth), "AUTH_REQUIRED"),
     ] {
         vendor.push(turn);
         let failed = home.call(&["ask", "hi"]).fails(code);
