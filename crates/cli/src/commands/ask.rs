@@ -63,8 +63,9 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
         thinking: request.thinking,
     };
     let spec = settings.asked_spec(&scope, &wish)?;
+    let forbidden = settings.run_spec(&scope, &wish).err();
     request.check_profile(&spec.models[0])?;
-    block_on(async {
+    let answered = block_on(async {
         let patience =
             request.timeout.map_or(app.home_patience(), |timeout| timeout.min(app.home_patience()));
         let mut key = request_key()?;
@@ -110,7 +111,12 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
             print_line(&printable(&answer.text))?;
         }
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // The run ended with it in English; the person reads it in their own language.
+    match (answered, forbidden) {
+        (Err(failure), Some(error)) if failure.code == error.code() => Err(error.into()),
+        (answered, _) => answered,
+    }
 }
 
 /// Whether a run whose process died had not begun: then asking again repeats nothing.

@@ -109,13 +109,15 @@ fn without_a_credential_nothing_is_accepted_and_the_way_out_is_told() {
 }
 
 #[test]
-fn what_policy_forbids_is_refused_without_a_call() {
+fn what_policy_forbids_is_refused_without_a_call_and_is_on_record() {
     let vendor = Vendor::open();
     let home = vendor.sqlite_home();
     home.call(&["config", "set", "models.policy.allowedModels", r#"["groq/*"]"#]).ok();
     home.call(&["ask", "hi"]).fails("POLICY_DENIED");
     home.call(&["ask", "--model", "anthropic/deep", "hi"]).fails("POLICY_DENIED");
-    assert!(home.runs().is_empty() && vendor.requests().is_empty());
+    assert!(vendor.requests().is_empty());
+    let listed = home.call(&["audit", "list", "--json"]).json().to_string();
+    assert_eq!(listed.matches("POLICY_DENIED").count(), 2, "on record: {listed}");
     home.call(&["ask", "--model", "groq/second", "hi"]).ok();
 }
 
