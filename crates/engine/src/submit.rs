@@ -70,7 +70,7 @@ impl Engine {
         // Somebody waits: they learn at once that nobody could answer.
         // What policy forbids is told as that, and not as a missing key.
         if core.settings.narrowed(&request.key.scope.agent, &request.spec).is_ok() {
-            core.models.ready(&request.spec)?;
+            core.models.ready(&request.spec).await?;
         }
         let run: RunId = new_id(core.clock.as_ref())?;
         let session: SessionId = new_id(core.clock.as_ref())?;

@@ -15,8 +15,8 @@ use crate::afford;
 use crate::call::{self, Calling};
 use crate::catalogue::ModelInfo;
 use crate::cooldown::Standing;
-use crate::credentials::Credentials;
 use crate::failure::{Failure, FailureKind};
+use crate::keyring::Keyring;
 use crate::ledger::{CallOutcome, Ledger};
 use crate::meter::Meter;
 use crate::request::Request;
@@ -29,7 +29,7 @@ use crate::wire::Wire;
 /// What every chain of this program shares.
 pub(crate) struct Shared {
     pub(crate) client: Client,
-    pub(crate) credentials: Arc<dyn Credentials>,
+    pub(crate) credentials: Arc<Keyring>,
     pub(crate) standings: Standings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timeouts: Timeouts,
@@ -191,12 +191,7 @@ impl Running {
             Ok(candidates) => candidates,
             Err(failure) => return self.give_up(&link, None, failure),
         };
-        let preferred = self.shared.credentials.preferred(provider).await;
-        let wishes = Wishes {
-            only: self.profile.as_deref(),
-            order: link.order.as_deref(),
-            preferred: preferred.as_deref(),
-        };
+        let wishes = Wishes { only: self.profile.as_deref(), order: link.order.as_deref() };
         let now = self.shared.clock.now_ms();
         let standing = |candidate: &Candidate| self.shared.standings.of(provider, candidate, &link.model.id);
         let ordered = rotation::order(&candidates, wishes, standing, now);

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use async_trait::async_trait;
 use tidegate_config::schema::{AuthMode, AuthProfile};
 use tidegate_net::Client;
 use tidegate_runtime::{Clock, spawn_blocking};
@@ -12,7 +11,6 @@ use tidegate_secrets::{Credential, CredentialStore, Listing, ProfileId, Secret, 
 
 use crate::aws;
 use crate::catalogue::{Api, Catalogue, ProviderInfo};
-use crate::credentials::{Credentials, Granted};
 use crate::failure::{Failure, FailureKind};
 use crate::login::{LoginError, LoginSettings, RefreshError, Refresher, copilot};
 use crate::rotation::{Candidate, CredentialKind};
@@ -26,6 +24,14 @@ const FROM_ENVIRONMENT: &str = "env";
 const FROM_CONFIG: &str = "config";
 const NONE: &str = "none";
 const FROM_AWS: &str = "aws";
+
+/// A credential ready for a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Granted {
+    pub(crate) access: Access,
+    /// Where it is to be used, when the credential decides that.
+    pub(crate) base_url: Option<String>,
+}
 
 pub(crate) struct Keyring {
     pub(crate) catalogue: Arc<Catalogue>,
@@ -104,32 +110,20 @@ impl Keyring {
         let (mut found, unreadable) = stored.unwrap_or_default();
         let id = |name: &str| format!("{}/{name}", provider.id);
         if self.variable(provider).is_some() {
-            found.push(Candidate {
-                profile_id: id(FROM_ENVIRONMENT),
-                kind: CredentialKind::Environment,
-                changed_at: 0,
-            });
+            found.push(Candidate::new(id(FROM_ENVIRONMENT), CredentialKind::Environment));
         }
         if provider.api == Api::BedrockConverseStream && aws::find(self.environment.as_ref()).is_some() {
-            found.push(Candidate {
-                profile_id: id(FROM_AWS),
-                kind: CredentialKind::Environment,
-                changed_at: 0,
-            });
+            found.push(Candidate::new(id(FROM_AWS), CredentialKind::Environment));
         }
         if provider.api_key.is_some() {
-            found.push(Candidate {
-                profile_id: id(FROM_CONFIG),
-                kind: CredentialKind::Configured,
-                changed_at: 0,
-            });
+            found.push(Candidate::new(id(FROM_CONFIG), CredentialKind::Configured));
         }
         // A credential that is there and cannot be read is not the same as none.
         if let (true, Some(error)) = (found.is_empty(), unreadable) {
             return Err(error);
         }
         if found.is_empty() && provider.keyless {
-            found.push(Candidate { profile_id: id(NONE), kind: CredentialKind::None, changed_at: 0 });
+            found.push(Candidate::new(id(NONE), CredentialKind::None));
         }
         Ok(found)
     }
@@ -163,6 +157,7 @@ impl Keyring {
                     profile_id: profile.id.to_string(),
                     kind,
                     changed_at: profile.updated_at,
+                    chosen: profile.active,
                 });
             }
         }
@@ -278,19 +273,19 @@ fn unreadable(error: &SecretsError) -> Failure {
     Failure::new(FailureKind::Auth, error.to_string())
 }
 
-#[async_trait]
-impl Credentials for Keyring {
-    async fn candidates(&self, provider: &str) -> Result<Vec<Candidate>, Failure> {
+impl Keyring {
+    /// What there is for a provider. Asked before each run: a login may have come or gone.
+    pub(crate) async fn candidates(&self, provider: &str) -> Result<Vec<Candidate>, Failure> {
         self.found_apart(self.provider(provider)?).await
     }
 
-    async fn preferred(&self, provider: &str) -> Option<String> {
-        let (store, provider) = (Arc::clone(self.store.get()?), provider.to_owned());
-        let active = spawn_blocking("credentials", move || store.active(&provider)).join().await;
-        active.ok()?.ok().flatten().map(|id| id.to_string())
-    }
-
-    async fn grant(&self, provider: &str, profile_id: &str, renew: bool) -> Result<Granted, Failure> {
+    /// Fetches one, renewed first if it has run out, or if the provider refused it (`renew`).
+    pub(crate) async fn grant(
+        &self,
+        provider: &str,
+        profile_id: &str,
+        renew: bool,
+    ) -> Result<Granted, Failure> {
         let provider = self.provider(provider)?;
         let name = profile_id.strip_prefix(provider.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let gone = || Failure::new(FailureKind::Auth, format!("the credential {profile_id} is gone"));
@@ -369,9 +364,10 @@ mod tests {
         let found = keyring.found_apart(provider).await.unwrap();
         assert_eq!(found, keyring.found(provider).unwrap());
         assert_eq!(found.len(), 2);
-        assert_eq!(keyring.preferred("openai").await, None, "nobody chose one");
+        assert!(found.iter().all(|candidate| !candidate.chosen), "nobody chose one");
         keyring.store().unwrap().set_active(&"openai/default".parse().unwrap()).unwrap();
-        assert_eq!(keyring.preferred("openai").await.as_deref(), Some("openai/default"));
+        let found = keyring.found_apart(provider).await.unwrap();
+        assert!(found.iter().all(|candidate| candidate.chosen == (candidate.profile_id == "openai/default")));
     }
 
     #[test]

@@ -10,7 +10,6 @@ mod catalogue;
 mod chain;
 mod classify;
 mod cooldown;
-mod credentials;
 mod digest;
 mod embed;
 mod failure;
@@ -38,6 +37,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 pub use catalogue::{
     Aliases, Api, Catalogue, Compat, EmbeddingInfo, KnownProvider, MaxTokensField, ModelInfo, Price,
     ProviderInfo, ThinkingFormat, known, known_provider, normalize_provider, parse_ref, short_name,
@@ -86,9 +86,10 @@ impl CannotSpeak {
 }
 
 /// Where models come from.
+#[async_trait]
 pub trait Providers: Send + Sync {
     /// Whether the first model of the chain, or one that stands in for it, could be asked now. Cheap: nobody is called.
-    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak>;
+    async fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak>;
 
     /// What answers for a run: the first model of its chain, those that stand in for it behind it. Every call it makes is
     /// recorded in `ledger`.
@@ -104,8 +105,8 @@ pub trait Providers: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltIn;
 
-impl Providers for BuiltIn {
-    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+impl BuiltIn {
+    fn check(spec: &RunSpec) -> Result<(), CannotSpeak> {
         match spec.models.first() {
             Some(model) if model.provider == OFFLINE => Ok(()),
             model => {
@@ -117,6 +118,13 @@ impl Providers for BuiltIn {
             }
         }
     }
+}
+
+#[async_trait]
+impl Providers for BuiltIn {
+    async fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+        Self::check(spec)
+    }
 
     fn open(
         &self,
@@ -124,7 +132,7 @@ impl Providers for BuiltIn {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        self.ready(spec)?;
+        Self::check(spec)?;
         Ok(Arc::new(offline::Offline::new(ledger)))
     }
 }

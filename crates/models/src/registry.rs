@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tidegate_config::schema::Config;
 use tidegate_net::{Client, Timeouts};
 use tidegate_protocol::{AgentId, ModelRef, RunSpec};
 use tidegate_runtime::Clock;
 use tidegate_secrets::{CredentialStore, ProfileId, SecretsError, StoreOptions};
 
-use crate::catalogue::{Api, Catalogue};
+use crate::catalogue::{Api, Catalogue, ProviderInfo};
 use crate::chain::{Chain, Link, Shared, Via};
 use crate::cooldown::{Cooldowns, Standing};
 use crate::embed::{EmbedRequest, Embedded, Purpose};
@@ -77,7 +78,7 @@ impl Registry {
         });
         let shared = Arc::new(Shared {
             client,
-            credentials: Arc::clone(&keyring) as _,
+            credentials: Arc::clone(&keyring),
             standings: Standings::new(standings, cooldowns(config)),
             clock,
             timeouts: Timeouts { idle: Duration::from_secs(u64::from(config.models.idle_timeout_seconds)) },
@@ -113,22 +114,22 @@ impl Registry {
     ) -> Result<Vec<(Candidate, Standing)>, SecretsError> {
         let candidates = self.candidates(&model.provider)?;
         self.shared.standings.load().await;
-        let preferred = self.shared.credentials.preferred(&model.provider).await;
         let order = self.order_of(agent, &model.provider);
-        let wishes = Wishes { only: None, order: order.as_deref(), preferred: preferred.as_deref() };
+        let wishes = Wishes { order: order.as_deref(), ..Wishes::default() };
         let standing =
             |candidate: &Candidate| self.shared.standings.of(&model.provider, candidate, &model.model);
         let ordered = rotation::order(&candidates, wishes, standing, self.shared.clock.now_ms());
         Ok(ordered.into_iter().map(|candidate| (candidate.clone(), standing(candidate))).collect())
     }
 
-    fn check(&self, model: &ModelRef, profile: Option<&str>) -> Result<(), CannotSpeak> {
+    /// The provider of a model that can be addressed.
+    fn addressed(&self, model: &ModelRef) -> Result<&ProviderInfo, CannotSpeak> {
         let unusable =
             |reason: &str| CannotSpeak::Unusable { model: model.clone(), reason: reason.to_owned() };
         let provider =
             self.catalogue.provider(&model.provider).ok_or_else(|| unusable("its provider is not known"))?;
         if matches!(provider.api, Api::Offline | Api::Scripted) {
-            return Ok(());
+            return Ok(provider);
         }
         if provider.base_url.is_empty() && provider.api != Api::BedrockConverseStream {
             return Err(unusable("its provider has no address; set models.providers.<name>.baseUrl"));
@@ -136,8 +137,16 @@ impl Registry {
         if model.model.is_empty() {
             return Err(unusable("the model has no name"));
         }
-        let found =
-            self.keyring.found(provider).map_err(|error| CannotSpeak::Unreadable(error.to_string()))?;
+        Ok(provider)
+    }
+
+    async fn check(&self, model: &ModelRef, profile: Option<&str>) -> Result<(), CannotSpeak> {
+        let provider = self.addressed(model)?;
+        if matches!(provider.api, Api::Offline | Api::Scripted) {
+            return Ok(());
+        }
+        let found = self.keyring.candidates(&provider.id).await;
+        let found = found.map_err(|failure| CannotSpeak::Unreadable(failure.message))?;
         match profile.map(canonical) {
             None if found.is_empty() => Err(CannotSpeak::NoCredential { provider: provider.id.clone() }),
             Some(profile) if !found.iter().any(|candidate| candidate.profile_id == profile) => {
@@ -148,7 +157,7 @@ impl Registry {
     }
 
     fn link(&self, agent: &AgentId, model: &ModelRef, ledger: &Arc<Ledger>) -> Option<Link> {
-        let provider = self.catalogue.provider(&model.provider)?;
+        let provider = self.addressed(model).ok()?;
         let info = provider.model(&model.model);
         let via = match (provider.api, &provider.script) {
             (Api::Offline, _) => Via::BuiltIn(Arc::new(Offline::new(ledger))),
@@ -203,13 +212,14 @@ impl Registry {
     }
 }
 
+#[async_trait]
 impl Providers for Registry {
-    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+    async fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
         let mut first = Ok(());
         // Who names a credential wants the first model with it, and nobody else.
         let asked = if spec.profile.is_some() { spec.models.len().min(1) } else { spec.models.len() };
         for (at, model) in spec.models.iter().take(asked).enumerate() {
-            match self.check(model, spec.profile.as_deref()) {
+            match self.check(model, spec.profile.as_deref()).await {
                 Ok(()) => return Ok(()),
                 error if at == 0 => first = error,
                 _ => {}
@@ -224,11 +234,14 @@ impl Providers for Registry {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak> {
-        self.ready(spec)?;
+        let links = self.links(agent, spec, ledger);
+        if let (true, Some(first)) = (links.is_empty(), spec.models.first()) {
+            self.addressed(first)?;
+        }
         Ok(Arc::new(Chain {
             shared: Arc::clone(&self.shared),
             agent: agent.clone(),
-            links: self.links(agent, spec, ledger),
+            links,
             profile: spec.profile.as_deref().map(canonical),
             limit: spec.limits.call_timeout_ms.map(Duration::from_millis),
             max_cost: spec.limits.max_cost,

@@ -24,6 +24,14 @@ pub struct Candidate {
     pub kind: CredentialKind,
     /// When it was last stored, in milliseconds since the epoch; 0 where nobody knows.
     pub changed_at: i64,
+    /// Its owner prefers it to the provider's others.
+    pub chosen: bool,
+}
+
+impl Candidate {
+    pub(crate) fn new(profile_id: String, kind: CredentialKind) -> Self {
+        Self { profile_id, kind, changed_at: 0, chosen: false }
+    }
 }
 
 /// What is said about the order.
@@ -33,8 +41,6 @@ pub(crate) struct Wishes<'a> {
     pub(crate) only: Option<&'a str>,
     /// These in this order, and no others.
     pub(crate) order: Option<&'a [String]>,
-    /// This one first.
-    pub(crate) preferred: Option<&'a str>,
 }
 
 /// The candidates in the order to try them: what somebody asked for, else by kind and least recently used. Those that
@@ -56,9 +62,7 @@ pub(crate) fn order<'a>(
         all.sort_by_key(|candidate| (candidate.kind, standing(candidate).last_used_at));
         all
     };
-    if let Some(preferred) = wishes.preferred {
-        chosen.sort_by_key(|candidate| candidate.profile_id != preferred);
-    }
+    chosen.sort_by_key(|candidate| !candidate.chosen);
     chosen.sort_by_key(|candidate| {
         let standing = standing(candidate);
         if standing.is_cooling(now) { standing.until() } else { i64::MIN }
@@ -92,7 +96,7 @@ mod tests {
     use super::*;
 
     fn candidate(id: &str, kind: CredentialKind) -> Candidate {
-        Candidate { profile_id: id.to_owned(), kind, changed_at: 0 }
+        Candidate::new(id.to_owned(), kind)
     }
 
     fn ids(candidates: &[Candidate], wishes: Wishes<'_>, standings: &[(&str, Standing)]) -> Vec<String> {
@@ -138,15 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_one_comes_first_unless_it_is_cooling_down() {
-        let wishes = Wishes { preferred: Some("k2"), ..Wishes::default() };
-        assert_eq!(ids(&four(), wishes, &[])[0], "k2");
-        assert_eq!(ids(&four(), wishes, &[("k2", cooling(5000))])[3], "k2");
+    fn the_chosen_one_comes_first_unless_it_is_cooling_down() {
+        let (mut four, wishes) = (four(), Wishes::default());
+        four[1].chosen = true;
+        assert_eq!(ids(&four, wishes, &[])[0], "k2");
+        assert_eq!(ids(&four, wishes, &[("k2", cooling(5000))])[3], "k2");
     }
 
     #[test]
     fn whoever_insists_on_one_gets_that_one_only() {
-        let wishes = Wishes { only: Some("k2"), preferred: Some("o"), ..Wishes::default() };
+        let wishes = Wishes { only: Some("k2"), ..Wishes::default() };
         assert_eq!(ids(&four(), wishes, &[("k2", cooling(5000))]), ["k2"]);
         assert!(ids(&four(), Wishes { only: Some("gone"), ..Wishes::default() }, &[]).is_empty());
     }

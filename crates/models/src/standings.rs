@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn candidate(id: &str) -> Candidate {
-        Candidate { profile_id: id.to_owned(), kind: CredentialKind::Key, changed_at: 0 }
+        Candidate::new(id.to_owned(), CredentialKind::Key)
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use tidegate_models::{BuiltIn, CannotSpeak, Ledger, Model, ModelEvent, ModelStream, Providers, Request};
 use tidegate_protocol::{AgentId, RunSpec};
@@ -30,9 +31,10 @@ impl Paced {
     }
 }
 
+#[async_trait]
 impl Providers for Paced {
-    fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
-        BuiltIn.ready(spec)
+    async fn ready(&self, spec: &RunSpec) -> Result<(), CannotSpeak> {
+        BuiltIn.ready(spec).await
     }
 
     fn open(

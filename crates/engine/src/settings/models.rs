@@ -107,10 +107,10 @@ impl Settings {
         for (at, model) in chain.into_iter().enumerate() {
             let objection = match policies.judge(&model) {
                 ModelVerdict::Denied { stage, rule } => Some(SettingsError::PolicyDenied { stage, rule }),
-                ModelVerdict::Allowed => {
-                    let priced = self.catalogue.model(&model).is_some_and(|info| info.price.is_some());
-                    (hard_money && !priced).then(|| SettingsError::UnknownPrice { model: model.clone() })
+                ModelVerdict::Allowed if hard_money && !self.is_priced(&model) => {
+                    Some(SettingsError::UnknownPrice { model: model.clone() })
                 }
+                ModelVerdict::Allowed => None,
             };
             match objection {
                 None => left.push(model),
@@ -119,6 +119,10 @@ impl Settings {
             }
         }
         Ok(left)
+    }
+
+    fn is_priced(&self, model: &ModelRef) -> bool {
+        self.catalogue.model(model).is_some_and(|info| info.price.is_some())
     }
 
     /// What a run was promised, as far as policy still allows it: an earlier promise never widens today's limits.

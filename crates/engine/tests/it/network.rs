@@ -24,8 +24,9 @@ pub(crate) fn wedged(session: &str) -> Request {
 /// The built-in models, and two that misbehave.
 pub(crate) struct Models;
 
+#[async_trait]
 impl Providers for Models {
-    fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
+    async fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
         Ok(())
     }
 
@@ -63,8 +64,9 @@ impl Model for Panicking {
 /// No model can be used.
 pub(crate) struct NoModels;
 
+#[async_trait]
 impl Providers for NoModels {
-    fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
+    async fn ready(&self, _: &RunSpec) -> Result<(), CannotSpeak> {
         Ok(())
     }
 

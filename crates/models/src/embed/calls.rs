@@ -19,8 +19,7 @@ impl Shared {
         let provider = info.provider.as_str();
         self.standings.load().await;
         let candidates = self.credentials.candidates(provider).await?;
-        let preferred = self.credentials.preferred(provider).await;
-        let wishes = Wishes { order, preferred: preferred.as_deref(), ..Wishes::default() };
+        let wishes = Wishes { order, ..Wishes::default() };
         let standing = |candidate: &Candidate| self.standings.of(provider, candidate, &info.id);
         let now = self.clock.now_ms();
         let ordered = rotation::order(&candidates, wishes, standing, now);

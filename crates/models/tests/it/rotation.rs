@@ -95,7 +95,7 @@ async fn a_named_credential_is_used_and_no_other() {
     spec.profile = Some("anthropic/gone".into());
     let expected =
         CannotSpeak::NoSuchProfile { provider: "anthropic".into(), profile: "anthropic/gone".into() };
-    assert_eq!(house.registry.ready(&spec), Err(expected));
+    assert_eq!(house.registry.ready(&spec).await, Err(expected));
 }
 
 #[tokio::test]
