@@ -1,14 +1,26 @@
 //! Who may do what. Pure: decisions from facts that were loaded elsewhere, no I/O and no clock.
 //!
-//! It holds the principal, which models may be used and how budgets are judged; roles, tool rules and approvals join it
-//! with the code that needs them.
+//! A tool call goes three steps, each with its own type. It is [`Prepared`]: the tool said exactly what it would do.
+//! It is [`Permitted`]: the [`Gate`] let it through, by rule or with somebody's [`Grant`]; nothing else can build that
+//! type. Then it runs, and what runs is what was permitted: the plan inside is the only thing a [`Runner`] takes.
 
+pub mod approval;
 mod budget;
+mod call;
+mod digest;
+pub mod exec;
+mod gate;
 mod models;
 mod principal;
+mod runner;
+pub mod tools;
 
 pub use budget::{
     BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, BudgetVerdict, Reservation,
 };
+pub use call::{Preparation, Prepared, Requester, Subject, SubjectKind};
+pub use digest::Digest;
+pub use gate::{Gate, Held, Permitted, PermittedPlan};
 pub use models::{ModelPolicies, ModelPolicy, ModelVerdict};
 pub use principal::Principal;
+pub use runner::{Exit, PtySize, RunError, Runner, Running, Sink, Start, Stream};

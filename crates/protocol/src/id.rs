@@ -88,6 +88,10 @@ ids! {
     AuditId,
     /// One model call.
     CallId,
+    /// One question to a person whether a tool call may go ahead.
+    ApprovalId,
+    /// One saved rule that answers such a question from then on.
+    AllowRuleId,
 }
 
 #[cfg(test)]

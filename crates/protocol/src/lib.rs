@@ -16,12 +16,16 @@ mod name;
 mod port;
 mod run;
 pub mod schema;
+mod tool;
 
 pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome, lane};
 pub use entry::{Entry, EntryBody, EntryKind};
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{RunEvent, RunEventBody};
-pub use id::{AuditId, CallId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId, ToolRunId};
+pub use id::{
+    AllowRuleId, ApprovalId, AuditId, CallId, EntryId, Id, InboxId, InstanceId, OutboxId, RunId, SessionId,
+    ToolRunId,
+};
 pub use inbound::{
     Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind,
 };
@@ -30,3 +34,4 @@ pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};
 pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ThinkingLevel, ToolRunState};
+pub use tool::{Risk, ToolCall, ToolError, ToolErrorCode, ToolMeta, ToolResult, ToolSource};

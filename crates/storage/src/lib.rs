@@ -5,6 +5,7 @@
 //! runs, the run itself only sees its [`Journal`].
 
 mod accept;
+mod approval;
 mod audit;
 mod budget;
 mod error;
@@ -22,6 +23,9 @@ mod sweep;
 mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
+pub use approval::{
+    ApprovalFilter, Approvals, Cancelled, DecideApproval, DecidedApproval, OwnCalls, ToolRecord, UsedApproval,
+};
 pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
 pub use budget::{
     AfterMeter, Booking, BudgetChange, BudgetChanges, BudgetFilter, BudgetKey, BudgetRow, MeteredRun,

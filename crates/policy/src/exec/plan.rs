@@ -1,0 +1,165 @@
+//! A plan: exactly the programs that will be started, with exactly these arguments.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Writer;
+
+/// What will be started. It is built from a script or an argument list and then never changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    steps: Vec<Step>,
+    /// Absolute.
+    cwd: String,
+    /// The whole environment: nothing else is handed down.
+    env: BTreeMap<String, String>,
+    /// Set when the script was not understood and a shell has to read it.
+    opaque: Option<Opaque>,
+}
+
+/// Why a script cannot be taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opaque {
+    /// In plain words, such as "it uses `$(…)`".
+    pub reason: String,
+    /// The script as the shell will read it.
+    pub script: String,
+}
+
+/// A pipeline, and when it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    pub join: Join,
+    pub pipeline: Vec<Launch>,
+}
+
+/// How a step follows from the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Join {
+    /// The first, or after `;`.
+    Then,
+    /// After `&&`.
+    And,
+    /// After `||`.
+    Or,
+}
+
+/// One program with its arguments; `argv[0]` is what it was called as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Launch {
+    pub program: Program,
+    pub argv: Vec<String>,
+}
+
+/// A program as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Program {
+    /// Absolute, without symbolic links.
+    pub path: String,
+    pub identity: FileIdentity,
+    /// Nobody but the system or the owner of this process can replace it.
+    pub trusted: bool,
+}
+
+/// Which file it is; checked again just before it is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    /// Nanoseconds since the epoch.
+    pub modified: i128,
+}
+
+/// Where a plan runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanPlace {
+    pub cwd: String,
+    pub env: BTreeMap<String, String>,
+}
+
+/// Finds programs. The facts come from whoever may look at the disk.
+pub trait Lookup {
+    /// What this word would start in this place: a bare name by the search path, anything with a slash from the folder.
+    fn find(&self, word: &str, place: &PlanPlace) -> Option<Program>;
+
+    /// The shell that reads what was not understood.
+    fn shell(&self) -> Option<Program>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("the command is empty")]
+    Empty,
+    #[error("the command contains a NUL character")]
+    Nul,
+    #[error("the command is longer than {limit} bytes")]
+    TooLong { limit: usize },
+    #[error("{word}: no such program")]
+    NotFound { word: String },
+    #[error("there is no shell to run it with")]
+    NoShell,
+}
+
+impl Plan {
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    pub fn opaque(&self) -> Option<&Opaque> {
+        self.opaque.as_ref()
+    }
+
+    /// Every program in order.
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
+        self.steps.iter().flat_map(|step| &step.pipeline)
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.count("plan", self.steps.len());
+        writer.field("cwd", &self.cwd);
+        writer.count("env", self.env.len());
+        for (name, value) in &self.env {
+            writer.field(name, value);
+        }
+        for step in &self.steps {
+            writer.count("join", step.join as usize);
+            writer.count("pipeline", step.pipeline.len());
+            for launch in &step.pipeline {
+                launch.write(writer);
+            }
+        }
+    }
+}
+
+impl Launch {
+    fn write(&self, writer: &mut Writer) {
+        let Program { path, identity, trusted } = &self.program;
+        writer.field("program", path);
+        writer.field("device", &identity.device.to_string());
+        writer.field("inode", &identity.inode.to_string());
+        writer.field("size", &identity.size.to_string());
+        writer.field("modified", &identity.modified.to_string());
+        writer.count("trusted", usize::from(*trusted));
+        writer.count("argv", self.argv.len());
+        for argument in &self.argv {
+            writer.field("", argument);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Starting programs, as the sandbox offers it. It takes nothing but what the gate permitted.
+
+use async_trait::async_trait;
+
+use crate::gate::PermittedPlan;
+
+/// Starts permitted plans. Whatever it starts dies with it.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// Whether what it starts is held inside its folder and limits. Without that every command asks.
+    fn confines(&self) -> bool;
+
+    /// Starts a plan. Output goes to `sink` as it comes.
+    async fn start(
+        &self,
+        plan: PermittedPlan<'_>,
+        start: Start,
+        sink: std::sync::Arc<dyn Sink>,
+    ) -> Result<Box<dyn Running>, RunError>;
+}
+
+/// How a plan is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Start {
+    /// A terminal for the programs; pipes without it.
+    pub pty: Option<PtySize>,
+    /// Whether somebody may write to it; else it reads the end of its input at once.
+    pub input: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PtySize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+/// Which of its outputs a program wrote to. A terminal has only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Takes output. It must not block for long, and it keeps what it wants: the rest is gone.
+pub trait Sink: Send + Sync {
+    fn write(&self, stream: Stream, bytes: &[u8]);
+}
+
+/// A plan under way. Dropping it kills everything that it started.
+#[async_trait]
+pub trait Running: Send + Sync {
+    /// The process id of the supervisor, for people who look at the machine.
+    fn pid(&self) -> u32;
+
+    /// How it ended: the whole plan and everything it started is gone, and all its output was handed over.
+    async fn wait(&self) -> Exit;
+
+    async fn write(&self, bytes: &[u8]) -> Result<(), RunError>;
+
+    /// Ends its input.
+    async fn close_input(&self) -> Result<(), RunError>;
+
+    /// Kills everything it started; `wait` returns soon after.
+    fn kill(&self);
+}
+
+/// How a plan ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// The exit status of the last program that ran.
+    Code(i32),
+    Signal(i32),
+    /// Killed because somebody asked for it.
+    Killed,
+    /// It did not start, or its supervisor failed.
+    Failed(RunError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The file at this path is not the one that was permitted.
+    #[error("{path} is no longer the file that was permitted")]
+    Changed { path: String },
+    #[error("{path} cannot be started: {cause}")]
+    Start { path: String, cause: String },
+    #[error("the working folder {path} cannot be entered: {cause}")]
+    Folder { path: String, cause: String },
+    #[error("it has ended")]
+    Ended,
+    #[error("the supervisor failed: {0}")]
+    Supervisor(String),
+}

@@ -1,0 +1,1 @@
+//! Programs that misbehave, through the public surface.

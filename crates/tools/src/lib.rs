@@ -1,0 +1,12 @@
+//! Tools: what they are, how a call is prepared and run, and those that are built in.
+//!
+//! A tool first says what it would do (`prepare`), the gate in `policy` decides, and only what the gate permitted can be
+//! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
+
+mod place;
+mod spec;
+mod tool;
+
+pub use place::Place;
+pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
+pub use tool::{Output, Tool, ToolFailure, Work};

@@ -1,0 +1,1 @@
+//! Tools through their public surface.
