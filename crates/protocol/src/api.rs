@@ -3,6 +3,8 @@
 //! The gateway writes these types, `client` and the page read them. Other dialects on the same port (`/v1`) have their
 //! shapes in the gateway and never here.
 
+mod tools;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,6 +15,11 @@ use crate::event::RunEventBody;
 use crate::id::RunId;
 use crate::message::{Origin, Role, Usage};
 use crate::run::{ModelRef, RunState, ThinkingLevel};
+
+pub use tools::{
+    AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
+    ApprovalView, Asking, InvokeTool, ToolEvent,
+};
 
 macro_rules! wire {
     ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })+) => {$(

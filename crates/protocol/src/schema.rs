@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use ts_rs::{Config, TS};
 
 use crate::api::{
-    Ask, AskEvent, Deleted, Delta, Done, Failure, Login, LoginLink, Me, ModelTested, PostMessage, Posted,
-    RunChanged, SendDecision, SessionList, Snapshot, Status, TestModel,
+    AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalList, Ask, AskEvent, Deleted, Delta, Done,
+    Failure, InvokeTool, Login, LoginLink, Me, ModelTested, PostMessage, Posted, RunChanged, SendDecision,
+    SessionList, Snapshot, Status, TestModel, ToolEvent,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -57,6 +58,12 @@ wire_types!(
     SendDecision,
     TestModel,
     ModelTested,
+    InvokeTool,
+    ToolEvent,
+    AnswerApproval,
+    ApprovalAnswered,
+    ApprovalList,
+    AllowRuleList,
     Status
 );
 
