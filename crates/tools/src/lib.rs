@@ -3,10 +3,18 @@
 //! A tool first says what it would do (`prepare`), the gate in `policy` decides, and only what the gate permitted can be
 //! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
 
+mod basics;
+mod execute;
 mod place;
+mod registry;
+mod schema;
 mod spec;
 mod tool;
 
+pub use basics::basic_tools;
+pub use execute::{execute, failed, refused};
 pub use place::Place;
+pub use registry::{NameTaken, Registry};
+pub use schema::{ArgumentProblem, check_arguments, check_schema};
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};

@@ -48,11 +48,109 @@ fn schema_of<A: JsonSchema>() -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    plain(&mut schema);
     if let Some(object) = schema.as_object_mut() {
-        object.remove("title");
+        object.remove("description");
         object.entry("type").or_insert_with(|| "object".into());
         object.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
         object.insert("additionalProperties".to_owned(), false.into());
     }
     schema
+}
+
+/// Takes out what only Rust needs: titles, number formats, and null as a way to leave something out.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.remove("title");
+            if object.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+                object.remove("format");
+            }
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("enum") {
+                choices.retain(|choice| !choice.is_null());
+            }
+            if let Some(Value::Array(forms)) = object.get_mut("anyOf") {
+                forms.retain(|form| form.get("type").is_none_or(|kind| kind != "null"));
+                if let [Value::Object(only)] = forms.as_slice() {
+                    let only = only.clone();
+                    object.remove("anyOf");
+                    for (keyword, value) in only {
+                        object.entry(keyword).or_insert(value);
+                    }
+                }
+            }
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                properties.values_mut().for_each(plain);
+            }
+            for keyword in ["items", "additionalProperties"] {
+                if let Some(inner) = object.get_mut(keyword) {
+                    plain(inner);
+                }
+            }
+            for keyword in ["anyOf", "oneOf"] {
+                if let Some(Value::Array(forms)) = object.get_mut(keyword) {
+                    forms.iter_mut().for_each(plain);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::check_schema;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[serde(rename_all = "camelCase")]
+    struct Args {
+        /// Where.
+        path: String,
+        /// How many.
+        #[schemars(range(min = 1))]
+        line_limit: Option<u32>,
+        kind: Option<Kind>,
+    }
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        One,
+        Two,
+    }
+
+    #[test]
+    fn a_schema_says_what_a_model_needs_and_nothing_else() {
+        let spec = ToolSpec::of::<Args>("x", "y");
+        assert_eq!(
+            spec.input_schema,
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "Where." },
+                    "lineLimit": { "type": "integer", "description": "How many.", "minimum": 1 },
+                    "kind": { "type": "string", "enum": ["one", "two"] },
+                },
+                "required": ["path"],
+                "additionalProperties": false,
+            })
+        );
+        assert_eq!(check_schema(&spec.input_schema), Ok(()));
+    }
 }
