@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::AgentAuth;
 use super::memory_search::MemorySearch;
 use super::models::ModelPolicy;
+use super::tools::AgentTools;
 use crate::format::{AGENT_ID, DURATION};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +177,12 @@ pub struct Agent {
     /// This agent's credentials.
     #[serde(default)]
     pub auth: AgentAuth,
+    /// Which of the tools that `tools` gives to all agents this one has.
+    #[serde(default)]
+    pub tools: AgentTools,
+    /// Whether everything this agent sees must not leave: it has no web tools.
+    #[serde(default)]
+    pub sensitive: bool,
     /// The folder the agent works in.
     #[serde(default)]
     #[schemars(length(min = 1))]

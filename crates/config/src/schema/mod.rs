@@ -5,6 +5,7 @@
 //! types of their own. Names are those of OpenClaw wherever the same thing exists there.
 
 mod agents;
+mod approvals;
 mod auth;
 mod budgets;
 mod channels;
@@ -16,12 +17,14 @@ mod meta;
 mod models;
 mod session;
 mod storage;
+mod tools;
 mod ui;
 
 pub use agents::{
     Agent, AgentDefaults, AgentModel, Agents, Compaction, ContextPruning, MemoryFlush, ModelAlias,
     ModelChain, PruningMode, Thinking,
 };
+pub use approvals::{Approvals, SelfApproval};
 pub use auth::{AgentAuth, Auth, AuthClient, AuthMode, AuthProfile, Cooldowns, KeyStore};
 pub use budgets::{Budget, Budgets};
 pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
@@ -36,6 +39,12 @@ pub use models::{
 };
 pub use session::{DmScope, Reset, ResetMode, Session};
 pub use storage::{Backend, Postgres, Storage};
+pub use tools::{
+    AgentExec, AgentTools, ApplyPatch, CustomHttp, CustomTool, Exec, ExecAsk, ExecFallback, ExecHost,
+    ExecSecurity, FOREIGN_TOOLS, KNOWN_TOOLS, LoopDetection, ProviderTools, RuleExample, RuleExamples,
+    RuleMode, RuleWhen, SearchProvider, StageTools, TOOL_ALIASES, TOOL_GROUPS, ToolLists, ToolMode,
+    ToolProfile, ToolRisk, ToolRule, Tools, Web, WebFetch, WebSearch,
+};
 pub use ui::{Language, Ui};
 
 use schemars::JsonSchema;
@@ -62,6 +71,10 @@ pub struct Config {
     pub auth: Auth,
     /// What may be spent on them.
     pub budgets: Budgets,
+    /// What agents can do.
+    pub tools: Tools,
+    /// Questions to people about what agents want to do.
+    pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.
     pub session: Session,
     /// Chat networks, by name.

@@ -1,11 +1,13 @@
 //! Whether a document is a config: all that is wrong with it, at once.
 //!
-//! Two passes over the resolved document, neither of which stops at the first finding: [`walk`] holds it against
-//! the schema key by key, [`rules`] checks what holds between keys. The typed [`Config`] is read last, when
+//! Passes over the resolved document, neither of which stops at the first finding: [`walk`] holds it against
+//! the schema key by key, [`rules`] and [`tools`] check what holds between keys. The typed [`Config`] is read last, when
 //! nothing is left to complain about. Pure: no file, no environment.
 
+mod custom;
 mod rules;
 mod suggest;
+mod tools;
 mod unused;
 mod view;
 mod walk;
@@ -27,6 +29,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     let mut found = Vec::new();
     walk::check(shape::root(), &view, &mut found);
     rules::check(&view, &mut found);
+    tools::check(&view, &mut found);
     found
 }
 

@@ -90,7 +90,7 @@ fn providers(root: &View<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn web_address(url: &View<'_>, found: &mut Vec<Problem>) {
+pub(super) fn web_address(url: &View<'_>, found: &mut Vec<Problem>) {
     let Some(text) = url.text().filter(|text| !text.is_empty()) else { return };
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with('/')) {
@@ -124,10 +124,15 @@ fn agents(root: &View<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
+/// The providers that are configured or known.
+pub(super) fn provider_names<'v>(root: &View<'v>) -> Vec<&'v str> {
     let providers = root.at(&["models", "providers"]);
     let configured = providers.iter().flat_map(View::entries).map(|(name, _)| name);
-    let names: Vec<&str> = configured.chain(KNOWN_PROVIDERS.iter().copied()).collect();
+    configured.chain(KNOWN_PROVIDERS.iter().copied()).collect()
+}
+
+fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
+    let names = provider_names(root);
     let aliases = root.at(&["agents", "defaults", "models"]);
     let aliases: Vec<&str> = aliases
         .iter()

@@ -7,12 +7,14 @@ use super::view::View;
 use crate::problem::{Problem, ProblemKind};
 
 /// Keys without effect; `*` stands for one key or list element.
-const NOT_YET_USED: [&str; 15] = [
+const NOT_YET_USED: [&str; 17] = [
     "agents.defaults.compaction",
     "agents.defaults.contextPruning",
     "agents.defaults.memorySearch",
     "agents.list.*.name",
     "agents.list.*.workspace",
+    "agents.list.*.tools.subagents",
+    "tools.subagents",
     "session.*",
     "channels.defaults",
     "channels.telegram",
@@ -70,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 23] = [
+    const USED: [&str; 49] = [
         "$schema",
         "meta",
         "env",
@@ -85,12 +87,38 @@ mod tests {
         "agents.list.*.modelPolicy",
         "agents.list.*.thinkingDefault",
         "agents.list.*.auth",
+        "agents.list.*.sensitive",
+        "agents.list.*.tools.allow",
+        "agents.list.*.tools.alsoAllow",
+        "agents.list.*.tools.byProvider",
+        "agents.list.*.tools.deny",
+        "agents.list.*.tools.exec",
+        "agents.list.*.tools.modes",
+        "agents.list.*.tools.profile",
+        "agents.list.*.tools.rules",
+        "agents.list.*.tools.sandbox",
+        "approvals",
         "agents.list.*.default",
         "models",
         "auth",
         "budgets",
         "channels.local",
         "storage",
+        "tools.allow",
+        "tools.alsoAllow",
+        "tools.byProvider",
+        "tools.custom",
+        "tools.deny",
+        "tools.exec",
+        "tools.highRisk",
+        "tools.loopDetection",
+        "tools.modes",
+        "tools.profile",
+        "tools.rules",
+        "tools.sandbox",
+        "tools.sensitiveSessions",
+        "tools.timeoutSeconds",
+        "tools.web",
         "ui.language",
         "gateway",
         "logging.level",

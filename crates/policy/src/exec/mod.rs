@@ -4,11 +4,17 @@
 //! arguments, and runs as that, without a shell. Anything else becomes a plan with one program, the shell, and always
 //! asks. Rules look at the plan, the person who approves is shown the plan, and the sandbox runs the plan.
 
+mod destructive;
+mod judge;
 mod plan;
+mod saved;
 
 use serde::{Deserialize, Serialize};
 
+pub use destructive::{Destructive, destructive};
+pub use judge::{ExecVerdict, judge};
 pub use plan::{FileIdentity, Join, Launch, Lookup, Opaque, Plan, PlanError, PlanPlace, Program, Step};
+pub use saved::{covers, suggestion};
 
 /// How commands are decided about.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,6 +15,8 @@ pub struct Plan {
     cwd: String,
     /// The whole environment: nothing else is handed down.
     env: BTreeMap<String, String>,
+    /// What the call itself added to the environment.
+    added_env: BTreeMap<String, String>,
     /// Set when the script was not understood and a shell has to read it.
     opaque: Option<Opaque>,
 }
@@ -83,7 +85,10 @@ pub struct FileIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPlace {
     pub cwd: String,
+    /// The whole environment, with what the call added.
     pub env: BTreeMap<String, String>,
+    /// What the call itself added or changed: names and values that `env` has too.
+    pub added_env: BTreeMap<String, String>,
 }
 
 /// Finds programs. The facts come from whoever may look at the disk.
@@ -110,6 +115,31 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The plan of a script: its programs when it was understood, else a shell that reads it.
+    pub fn of_script(text: &str, place: PlanPlace, lookup: &dyn Lookup) -> Result<Self, PlanError> {
+        check_text(text)?;
+        let shell = lookup.shell().ok_or(PlanError::NoShell)?;
+        let argv = vec![shell.path.clone(), "-c".to_owned(), text.to_owned()];
+        let opaque = Opaque { reason: "it was not read".to_owned(), script: text.to_owned() };
+        let launch = Launch { program: shell, argv };
+        Ok(Self::single(launch, place, Some(opaque)))
+    }
+
+    /// The plan of one program with these arguments: no shell, nothing is read.
+    pub fn of_argv(argv: Vec<String>, place: PlanPlace, lookup: &dyn Lookup) -> Result<Self, PlanError> {
+        let word = argv.first().filter(|word| !word.is_empty()).ok_or(PlanError::Empty)?;
+        if argv.iter().any(|argument| argument.contains('\0')) {
+            return Err(PlanError::Nul);
+        }
+        let program = lookup.find(word, &place).ok_or_else(|| PlanError::NotFound { word: word.clone() })?;
+        Ok(Self::single(Launch { program, argv }, place, None))
+    }
+
+    fn single(launch: Launch, place: PlanPlace, opaque: Option<Opaque>) -> Self {
+        let step = Step { join: Join::Then, pipeline: vec![launch] };
+        Self { steps: vec![step], cwd: place.cwd, env: place.env, added_env: place.added_env, opaque }
+    }
+
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -120,6 +150,10 @@ impl Plan {
 
     pub fn env(&self) -> &BTreeMap<String, String> {
         &self.env
+    }
+
+    pub fn added_env(&self) -> &BTreeMap<String, String> {
+        &self.added_env
     }
 
     pub fn opaque(&self) -> Option<&Opaque> {
@@ -137,6 +171,14 @@ impl Plan {
         writer.count("env", self.env.len());
         for (name, value) in &self.env {
             writer.field(name, value);
+        }
+        writer.count("added env", self.added_env.len());
+        for (name, value) in &self.added_env {
+            writer.field(name, value);
+        }
+        match &self.opaque {
+            Some(opaque) => writer.field("opaque", &opaque.script),
+            None => writer.count("understood", self.steps.len()),
         }
         for step in &self.steps {
             writer.count("join", step.join as usize);
@@ -162,4 +204,20 @@ impl Launch {
             writer.field("", argument);
         }
     }
+}
+
+/// A script longer than this is not a command somebody can judge.
+const LONGEST_SCRIPT: usize = 64 * 1024;
+
+fn check_text(text: &str) -> Result<(), PlanError> {
+    if text.trim().is_empty() {
+        return Err(PlanError::Empty);
+    }
+    if text.contains('\0') {
+        return Err(PlanError::Nul);
+    }
+    if text.len() > LONGEST_SCRIPT {
+        return Err(PlanError::TooLong { limit: LONGEST_SCRIPT });
+    }
+    Ok(())
 }
