@@ -3,10 +3,19 @@
 //! A tool first says what it would do (`prepare`), the gate in `policy` decides, and only what the gate permitted can be
 //! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
 
+mod custom;
+mod exec;
+mod loops;
 mod place;
 mod spec;
 mod tool;
 
+pub use custom::{
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall, HttpSpec,
+    HttpSpecError, HttpTemplate, TemplateError,
+};
+pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
+pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
