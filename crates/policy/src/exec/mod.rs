@@ -5,8 +5,14 @@
 //! asks. Rules look at the plan, the person who approves is shown the plan, and the sandbox runs the plan.
 
 mod destructive;
+mod environment;
+mod forbidden;
 mod judge;
+mod paths;
 mod plan;
+mod programs;
+mod read;
+mod safe_bins;
 mod saved;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +37,8 @@ pub struct ExecPolicy {
     pub safe_bins: Vec<String>,
     /// Absolute paths no command may name: our own state.
     pub forbidden: Vec<String>,
+    /// Folders inside a forbidden one that commands may name all the same: the workspace.
+    pub roots: Vec<String>,
 }
 
 impl Default for ExecPolicy {
@@ -43,6 +51,7 @@ impl Default for ExecPolicy {
             unconfined_by_name: false,
             safe_bins: Vec::new(),
             forbidden: Vec::new(),
+            roots: Vec::new(),
         }
     }
 }

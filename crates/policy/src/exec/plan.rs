@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::read::{self, Sketch};
 use crate::digest::Writer;
 
 /// What will be started. It is built from a script or an argument list and then never changed.
@@ -118,21 +119,37 @@ impl Plan {
     /// The plan of a script: its programs when it was understood, else a shell that reads it.
     pub fn of_script(text: &str, place: PlanPlace, lookup: &dyn Lookup) -> Result<Self, PlanError> {
         check_text(text)?;
-        let shell = lookup.shell().ok_or(PlanError::NoShell)?;
-        let argv = vec![shell.path.clone(), "-c".to_owned(), text.to_owned()];
-        let opaque = Opaque { reason: "it was not read".to_owned(), script: text.to_owned() };
-        let launch = Launch { program: shell, argv };
-        Ok(Self::single(launch, place, Some(opaque)))
+        match read::understand(text) {
+            Ok(sketch) => Self::of_sketch(sketch, place, lookup),
+            Err(reason) => {
+                let shell = lookup.shell().ok_or(PlanError::NoShell)?;
+                let argv = vec![shell.path.clone(), "-c".to_owned(), text.to_owned()];
+                let opaque = Opaque { reason, script: text.to_owned() };
+                Ok(Self::single(Launch { program: shell, argv }, place, Some(opaque)))
+            }
+        }
+    }
+
+    fn of_sketch(sketch: Sketch, place: PlanPlace, lookup: &dyn Lookup) -> Result<Self, PlanError> {
+        let mut steps = Vec::with_capacity(sketch.steps.len());
+        for step in sketch.steps {
+            let launches = step.commands.into_iter().map(|argv| launch(argv, &place, lookup));
+            let pipeline = launches.collect::<Result<_, _>>()?;
+            steps.push(Step { join: step.join, pipeline });
+        }
+        Ok(Self { steps, cwd: place.cwd, env: place.env, added_env: place.added_env, opaque: None })
     }
 
     /// The plan of one program with these arguments: no shell, nothing is read.
     pub fn of_argv(argv: Vec<String>, place: PlanPlace, lookup: &dyn Lookup) -> Result<Self, PlanError> {
-        let word = argv.first().filter(|word| !word.is_empty()).ok_or(PlanError::Empty)?;
+        if argv.first().is_none_or(String::is_empty) {
+            return Err(PlanError::Empty);
+        }
         if argv.iter().any(|argument| argument.contains('\0')) {
             return Err(PlanError::Nul);
         }
-        let program = lookup.find(word, &place).ok_or_else(|| PlanError::NotFound { word: word.clone() })?;
-        Ok(Self::single(Launch { program, argv }, place, None))
+        let launch = launch(argv, &place, lookup)?;
+        Ok(Self::single(launch, place, None))
     }
 
     fn single(launch: Launch, place: PlanPlace, opaque: Option<Opaque>) -> Self {
@@ -203,6 +220,14 @@ impl Launch {
         for argument in &self.argv {
             writer.field("", argument);
         }
+    }
+}
+
+fn launch(argv: Vec<String>, place: &PlanPlace, lookup: &dyn Lookup) -> Result<Launch, PlanError> {
+    let word = argv.first().map_or("", String::as_str);
+    match lookup.find(word, place) {
+        Some(program) => Ok(Launch { program, argv }),
+        None => Err(PlanError::NotFound { word: word.to_owned() }),
     }
 }
 

@@ -1,0 +1,165 @@
+//! Looking through a script for commands, wherever they stand in it.
+
+use tree_sitter::Node;
+
+use super::{Destructive, Scene, Search, Word, rules};
+use crate::exec::paths::absolute;
+use crate::exec::programs;
+use crate::exec::read::{Syntax, parse};
+
+/// The first rule that something in a script breaks.
+pub(super) fn search(search: &mut Search, text: &str, cwd: &str, depth: u32) -> Option<Destructive> {
+    if is_fork_bomb(text) {
+        let reason = "it starts itself over and over".to_owned();
+        return Some(Destructive { rule: "fork-bomb", reason });
+    }
+    let syntax = parse(text);
+    let found = syntax.as_ref().and_then(|syntax| Walk::new(search, cwd, depth).run(syntax));
+    let is_clean = syntax.is_some_and(|syntax| !syntax.tree.root_node().has_error());
+    found.or_else(|| if is_clean { None } else { scan(search, text, cwd) })
+}
+
+/// A function whose body pipes it into itself: `:(){ :|:& };:` under any name.
+fn is_fork_bomb(text: &str) -> bool {
+    let dense: String = text.chars().filter(|character| !character.is_whitespace()).collect();
+    dense.match_indices("(){").any(|(at, _)| {
+        let before = &dense[..at];
+        let start = before.rfind([';', '&', '|', '(', '{', '}']).map_or(0, |end| end + 1);
+        let name = before[start..].trim_start_matches("function");
+        !name.is_empty() && dense[at..].contains(&format!("{name}|{name}"))
+    })
+}
+
+/// Without a syntax tree: every piece between operators, split at blanks.
+fn scan(search: &Search, text: &str, cwd: &str) -> Option<Destructive> {
+    let scene = Scene { cwd, home: &search.home };
+    text.split(['\n', ';', '&', '|', '(', ')', '{', '}', '`']).find_map(|piece| {
+        let bare: String = piece.chars().filter(|character| !"'\"\\".contains(*character)).collect();
+        let words: Vec<_> = bare.split_whitespace().map(Word::open).collect();
+        (0..words.len()).find_map(|at| rules::broken(&words[at..], &scene))
+    })
+}
+
+struct Walk<'s> {
+    search: &'s mut Search,
+    cwd: String,
+    depth: u32,
+    /// Texts that a shell without a script would read.
+    input: Vec<String>,
+    shell_reads_input: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn new(search: &'s mut Search, cwd: &str, depth: u32) -> Self {
+        Self { search, cwd: cwd.to_owned(), depth, input: Vec::new(), shell_reads_input: false }
+    }
+
+    fn run(mut self, syntax: &Syntax<'_>) -> Option<Destructive> {
+        let mut cursor = syntax.tree.walk();
+        loop {
+            if let Some(found) = self.visit(syntax, cursor.node()) {
+                return Some(found);
+            }
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return self.read_input();
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, syntax: &Syntax<'_>, node: Node<'_>) -> Option<Destructive> {
+        match node.kind() {
+            "command" => self.command(&command_words(syntax, node)),
+            "file_redirect" if syntax.of(node).contains('>') => {
+                let target = word(syntax, node.child_by_field_name("destination")?);
+                rules::written(&target, &Scene { cwd: &self.cwd, home: &self.search.home })
+            }
+            "heredoc_body" => {
+                self.input.push(syntax.of(node).to_owned());
+                None
+            }
+            "herestring_redirect" => {
+                let last = u32::try_from(node.child_count()).ok()?.checked_sub(1)?;
+                self.input.push(word(syntax, node.child(last)?).text);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn command(&mut self, words: &[Word]) -> Option<Destructive> {
+        let found = self.search.command(words, &self.cwd, self.depth);
+        let (first, rest) = words.split_first()?;
+        match programs::base(&first.text).as_str() {
+            "cd" | "pushd" => {
+                if let Some(folder) = rest.iter().find(|word| !word.text.starts_with('-')) {
+                    self.cwd = absolute(&folder.text, &self.cwd);
+                }
+            }
+            "echo" | "printf" => {
+                let said: Vec<_> = rest.iter().map(|word| word.text.as_str()).collect();
+                self.input.push(said.join(" "));
+            }
+            _ => {}
+        }
+        self.shell_reads_input |= words.iter().any(|word| programs::is_shell(&word.text));
+        found
+    }
+
+    /// `echo … | sh` and `sh <<EOF` run what was said.
+    fn read_input(self) -> Option<Destructive> {
+        if !self.shell_reads_input || self.depth == 0 {
+            return None;
+        }
+        let Self { search, cwd, depth, input, .. } = self;
+        input.iter().find_map(|text| search.script(text, &cwd, depth - 1))
+    }
+}
+
+fn command_words(syntax: &Syntax<'_>, node: Node<'_>) -> Vec<Word> {
+    let children = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
+    children
+        .filter(|child| {
+            !matches!(child.kind(), "variable_assignment" | "file_redirect" | "herestring_redirect")
+        })
+        .map(|child| word(syntax, child))
+        .collect()
+}
+
+/// A word as far as it is known; what the shell would replace stays as it is written.
+fn word(syntax: &Syntax<'_>, node: Node<'_>) -> Word {
+    let text = syntax.of(node);
+    match node.kind() {
+        "command_name" | "concatenation" => {
+            let parts = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
+            let parts: Vec<_> = parts.map(|part| word(syntax, part)).collect();
+            let is_literal = parts.iter().all(|part| part.is_literal);
+            Word { text: parts.into_iter().map(|part| part.text).collect(), is_literal }
+        }
+        "raw_string" => Word::literal(text.trim_matches('\'')),
+        "string" => {
+            let inside = text.strip_prefix('"').unwrap_or(text);
+            let inside = inside.strip_suffix('"').unwrap_or(inside);
+            let is_literal = !inside.contains(['$', '`']);
+            Word { text: unescaped(inside), is_literal }
+        }
+        "word" | "number" => {
+            let is_literal = !text.contains(['*', '?', '[', '{', '$', '~', '`']);
+            Word { text: unescaped(text), is_literal }
+        }
+        _ => Word::open(text),
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let mut escaped = false;
+    let keep = |character: &char| {
+        escaped = *character == '\\' && !escaped;
+        !escaped
+    };
+    text.chars().filter(keep).collect()
+}
