@@ -5,6 +5,9 @@
 
 mod basics;
 mod execute;
+mod custom;
+mod exec;
+mod loops;
 mod place;
 mod registry;
 mod schema;
@@ -13,6 +16,12 @@ mod tool;
 
 pub use basics::basic_tools;
 pub use execute::{execute, failed, refused};
+pub use custom::{
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall, HttpSpec,
+    HttpSpecError, HttpTemplate, TemplateError,
+};
+pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
+pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
 pub use registry::{NameTaken, Registry};
 pub use schema::{ArgumentProblem, check_arguments, check_schema};
