@@ -57,6 +57,8 @@ pub struct Preparation {
     pub preview: Option<String>,
     /// More that must still be so when the call runs, such as the digest of the file that is edited.
     pub conditions: Vec<(String, String)>,
+    /// How dangerous this very call is, where that depends on the arguments; absent: as the tool says.
+    pub risk: Option<Risk>,
 }
 
 /// A call that could run if it were permitted. It is immutable: what is decided about is what runs.
@@ -71,7 +73,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// `call.name` is the tool's own name, not an alias.
+    /// `call.name` is the tool's own name, not an alias. `risk` is the tool's; the preparation may know better.
     pub fn new(
         call: ToolCall,
         requester: Requester,
@@ -80,6 +82,7 @@ impl Prepared {
         preparation: Preparation,
     ) -> Self {
         let digest = digest(&call, &requester, &preparation);
+        let risk = preparation.risk.unwrap_or(risk);
         Self { call, requester, risk, idempotent, preparation, digest }
     }
 
