@@ -15,6 +15,7 @@ pub mod script;
 pub mod skip;
 pub mod snapshot;
 pub mod stores;
+pub mod web_server;
 
 /// For tests of what the client talks to.
 pub use tidegate_client as client;
