@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey};
 use tidegate_storage::{AbortOutcome, BudgetChanges, Principal, Settled, StoreError};
 
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::{apply, ended_from_outside};
 use crate::error::TxResult;
@@ -77,6 +78,7 @@ pub(crate) async fn abort(
     .fetch_one(&mut *transaction)
     .await?;
     interrupt_tools(transaction, tenant, run).await?;
+    cancel_of_run(transaction, principal.tenant(), run, now).await?;
     if let Some((reserved, settled)) = ended_from_outside(&ended)? {
         let mut changes = BudgetChanges::default();
         changes.end(&reserved, settled);
@@ -96,7 +98,7 @@ pub(crate) async fn abort(
 
 /// What belongs to a session key, and goes before the key's own row does. Its first is a search by run; whoever knows
 /// the keys leaves it out.
-pub(crate) const BELONGINGS: [&str; 7] = [
+pub(crate) const BELONGINGS: [&str; 8] = [
     "DELETE FROM idempotency WHERE tenant_id = $1 AND run_id IN
        (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM outbox WHERE tenant_id = $1 AND run_id IN
@@ -105,6 +107,7 @@ pub(crate) const BELONGINGS: [&str; 7] = [
        (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM tool_runs WHERE tenant_id = $1 AND run_id IN
        (SELECT id FROM runs WHERE tenant_id = $1 AND session_key = $2)",
+    "DELETE FROM approvals WHERE tenant_id = $1 AND session_key = $2 AND state NOT IN ('pending', 'approved')",
     "DELETE FROM entries WHERE tenant_id = $1 AND session_id IN
        (SELECT id FROM sessions WHERE tenant_id = $1 AND session_key = $2)",
     "DELETE FROM sessions WHERE tenant_id = $1 AND session_key = $2",

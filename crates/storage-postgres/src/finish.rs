@@ -8,6 +8,7 @@ use tidegate_protocol::Origin;
 use tidegate_storage::{BudgetChanges, Ending, Finish, Finished, Lease, NewPart, Reserved, Settled};
 
 use crate::append::{append, hold};
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::apply;
 use crate::error::TxResult;
@@ -31,6 +32,7 @@ pub(crate) async fn finish(
     {
         make_current(transaction, lease, origin).await?;
     }
+    cancel_of_run(transaction, lease.tenant(), lease.run, finish.now).await?;
     release(transaction, lease, moves).await?;
     put_parts(transaction, lease, &finish.parts, finish.now).await?;
     let more = sqlx::query_scalar(

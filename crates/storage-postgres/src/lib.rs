@@ -6,7 +6,9 @@
 
 mod abort;
 mod accept;
+mod allow_rule;
 mod append;
+mod approval;
 mod audit;
 mod budget;
 mod claim;

@@ -22,6 +22,8 @@ pub(crate) const DELIVERY: u32 = 2;
 pub(crate) const ENGINE: u32 = 3;
 /// The schema that brought model calls, budgets and standings.
 pub(crate) const MONEY: u32 = 4;
+/// The schema that brought approvals and saved rules.
+pub(crate) const APPROVALS: u32 = 5;
 
 /// How a process opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

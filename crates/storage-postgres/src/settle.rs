@@ -7,6 +7,7 @@ use tidegate_protocol::{ErrorBody, ReplyTarget, RunId, RunState, SessionKey};
 use tidegate_storage::{BudgetChanges, Lease, Result, Settled, StoreError, after_crash};
 
 use crate::append::hold;
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::{apply, ended_from_outside};
 use crate::error::TxResult;
@@ -140,6 +141,7 @@ pub(crate) async fn interrupt(
     if let Some((reserved, settled)) = ended_from_outside(&row)? {
         changes.end(&reserved, settled);
     }
+    cancel_of_run(transaction, &key.scope.tenant, run, now).await?;
     let attempt: u32 = unsigned(&row, "attempt")?;
     let audit = Audit {
         tenant: &key.scope.tenant,

@@ -41,6 +41,11 @@ const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE tenant_id = $1 AND key_
     SELECT key_hash FROM idempotency WHERE tenant_id = $1 AND expires_at <= $2
     ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
 
+const APPROVALS: &str = "DELETE FROM approvals WHERE tenant_id = $1 AND id = ANY(ARRAY(
+    SELECT id FROM approvals
+    WHERE tenant_id = $1 AND state IN ('denied', 'expired', 'cancelled', 'used') AND updated_at < $2
+    ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED))";
+
 const CALLS: &str = "DELETE FROM model_calls c USING (
     SELECT started_at, id FROM model_calls WHERE tenant_id = $1 AND started_at < $2
     ORDER BY started_at, id LIMIT $3) old
@@ -56,10 +61,11 @@ async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -
         .execute(&mut *transaction)
         .await?
         .rows_affected();
-    let [mut inbox, mut idempotency, mut calls] = [0; 3];
+    let [mut inbox, mut idempotency, mut approvals, mut calls] = [0; 4];
     for (sql, before, removed) in [
         (INBOX, sweep.settled_before, &mut inbox),
         (IDEMPOTENCY, sweep.now, &mut idempotency),
+        (APPROVALS, sweep.settled_before, &mut approvals),
         (CALLS, sweep.calls_before, &mut calls),
     ] {
         *removed = sqlx::query(sql)
@@ -74,9 +80,10 @@ async fn run(transaction: &mut PgConnection, tenant: &TenantId, sweep: &Sweep) -
     let freed = budget::free_leftovers(transaction, tenant, sweep.limit).await?;
     let budgets = budget::forget(transaction, tenant, sweep.now, sweep.limit).await?;
     let limit = u64::from(sweep.limit);
-    let counts = [inbox, outbox, idempotency, sessions, calls, freed, budgets, expired.len() as u64];
+    let counts =
+        [inbox, outbox, idempotency, approvals, sessions, calls, freed, budgets, expired.len() as u64];
     let more = counts.iter().any(|&count| count >= limit);
-    Ok(Swept { inbox, outbox, idempotency, sessions, calls, budgets, expired, more })
+    Ok(Swept { inbox, outbox, idempotency, sessions, approvals, calls, budgets, expired, more })
 }
 
 /// A person's wish to send a part again starts its waiting anew.

@@ -5,6 +5,7 @@ use serde_json::json;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{AbortOutcome, BudgetChanges, Principal, Result, Settled, StoreError};
 
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::{apply, ended_from_outside};
 use crate::rows::{collect, column, execute, first, to_json};
@@ -64,6 +65,7 @@ pub(crate) fn abort(
         "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",
         params![tenant, id],
     )?;
+    cancel_of_run(connection, principal.tenant(), run, now)?;
     let audit = Audit {
         tenant: principal.tenant(),
         actor: principal.actor(),
@@ -127,6 +129,7 @@ const OF_KEY: &[&str] = &[
        (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
     "DELETE FROM tool_runs WHERE tenant_id = ?1 AND run_id IN
        (SELECT id FROM runs WHERE tenant_id = ?1 AND session_key = ?2)",
+    "DELETE FROM approvals WHERE tenant_id = ?1 AND session_key = ?2 AND state NOT IN ('pending', 'approved')",
     "DELETE FROM entries WHERE tenant_id = ?1 AND session_id IN
        (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_key = ?2)",
     "DELETE FROM sessions WHERE tenant_id = ?1 AND session_key = ?2",

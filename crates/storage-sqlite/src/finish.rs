@@ -6,6 +6,7 @@ use tidegate_protocol::Origin;
 use tidegate_storage::{BudgetChanges, Ending, Finish, Finished, Lease, NewPart, Reserved, Result, Settled};
 
 use crate::append::{append, hold};
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::apply;
 use crate::ledger::insert_calls;
@@ -71,6 +72,7 @@ fn end_run(connection: &Connection, lease: &Lease, finish: &Finish) -> Result<()
         |row| json_or_none::<Reserved>(row, "reservation_json"),
     )?;
     spend(connection, lease, finish, reserved.flatten().as_ref())?;
+    cancel_of_run(connection, lease.tenant(), lease.run, finish.now)?;
     let mut metadata = json!({
         "sessionKey": lease.key.to_string(),
         "sessionId": lease.session.to_string(),

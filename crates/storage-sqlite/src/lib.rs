@@ -7,6 +7,7 @@
 mod abort;
 mod accept;
 mod append;
+mod approval;
 mod audit;
 mod budget;
 mod claim;

@@ -21,6 +21,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "delivery", sql: include_str!("../migrations/0002_delivery.sql") },
     Migration { number: 3, name: "engine", sql: include_str!("../migrations/0003_engine.sql") },
     Migration { number: 4, name: "money", sql: include_str!("../migrations/0004_money.sql") },
+    Migration { number: 5, name: "approvals", sql: include_str!("../migrations/0005_approvals.sql") },
 ];
 
 /// What the file says about itself.

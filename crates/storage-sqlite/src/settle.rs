@@ -6,6 +6,7 @@ use tidegate_protocol::{ErrorBody, ReplyTarget, RunId, RunState, SessionKey};
 use tidegate_storage::{BudgetChanges, Lease, Result, Settled, StoreError, after_crash};
 
 use crate::append::hold;
+use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::{apply, ended_from_outside};
 use crate::rows::{column, execute, first, to_json};
@@ -139,6 +140,7 @@ pub(crate) fn interrupt(
     if let Some((reserved, settled)) = reserved {
         changes.end(&reserved, settled);
     }
+    cancel_of_run(connection, &key.scope.tenant, run, now)?;
     let audit = Audit {
         tenant: &key.scope.tenant,
         actor: &actor,

@@ -48,6 +48,14 @@ fn run(connection: &Connection, tenant: &TenantId, sweep: &Sweep) -> Result<Swep
            ORDER BY expires_at LIMIT ?3)",
         params![tenant.as_str(), sweep.now, sweep.limit],
     )?;
+    let approvals = remove_rows(
+        connection,
+        "DELETE FROM approvals WHERE tenant_id = ?1 AND id IN (
+           SELECT id FROM approvals
+           WHERE tenant_id = ?1 AND state IN ('denied', 'expired', 'cancelled', 'used') AND updated_at < ?2
+           ORDER BY updated_at LIMIT ?3)",
+        params![tenant.as_str(), sweep.settled_before, sweep.limit],
+    )?;
     let sessions = forget_sessions(connection, tenant, sweep)?;
     let calls = remove_rows(
         connection,
@@ -58,9 +66,10 @@ fn run(connection: &Connection, tenant: &TenantId, sweep: &Sweep) -> Result<Swep
     )?;
     let freed = budget::free_leftovers(connection, tenant, sweep.limit)?;
     let budgets = budget::forget(connection, tenant, sweep.now, sweep.limit)?;
-    let counts = [inbox, outbox, idempotency, sessions, calls, freed, budgets, expired.len() as u64];
+    let counts =
+        [inbox, outbox, idempotency, approvals, sessions, calls, freed, budgets, expired.len() as u64];
     let more = counts.iter().any(|&count| count >= limit);
-    Ok(Swept { inbox, outbox, idempotency, sessions, calls, budgets, expired, more })
+    Ok(Swept { inbox, outbox, idempotency, sessions, approvals, calls, budgets, expired, more })
 }
 
 /// Counts the rows a DELETE removed.
@@ -137,6 +146,7 @@ const FORGET: &[&str] = &[
        (SELECT id FROM runs INDEXED BY runs_ephemeral WHERE tenant_id = ?1 AND session_key = ?2 AND ephemeral = 1)",
     "DELETE FROM tool_runs WHERE tenant_id = ?1 AND run_id IN
        (SELECT id FROM runs INDEXED BY runs_ephemeral WHERE tenant_id = ?1 AND session_key = ?2 AND ephemeral = 1)",
+    "DELETE FROM approvals WHERE tenant_id = ?1 AND session_key = ?2 AND state NOT IN ('pending', 'approved')",
     "DELETE FROM entries WHERE tenant_id = ?1 AND session_id IN
        (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_key = ?2)",
     "DELETE FROM sessions WHERE tenant_id = ?1 AND session_key = ?2",

@@ -1,7 +1,13 @@
 //! Approvals and saved rules: asked, answered once, used once.
+//!
+//! What becomes of a question is decided by the state machine in `policy`. What a backend writes for it, and how it is
+//! put on record, is said here once for both of them.
 
 use async_trait::async_trait;
-use tidegate_policy::approval::{AllowRule, Answer, Approval, ApprovalState, Grant, UseRefused};
+use serde_json::{Value, json};
+use tidegate_policy::approval::{
+    AllowRule, Answer, Answering, Approval, ApprovalState, Grant, OwnCalls, UseRefused,
+};
 use tidegate_policy::{Digest, Principal};
 use tidegate_protocol::{AllowRuleId, ApprovalId, RunId, Scope, TenantId};
 
@@ -9,7 +15,8 @@ use crate::error::Result;
 
 #[async_trait]
 pub trait Approvals: Send + Sync {
-    /// Puts a question. It is `pending` and durable when this returns; the audit trail has it.
+    /// Puts a question. It is `pending`, whatever it was given as, and durable when this returns; the audit trail has
+    /// it. `StaleFence`, and no question, when its run has ended.
     async fn request_approval(&self, approval: Approval) -> Result<()>;
 
     /// Answers a question. The first answer counts; a later one is told what the first one was. A yes with a rule saves
@@ -25,7 +32,8 @@ pub trait Approvals: Send + Sync {
         now: i64,
     ) -> Result<UsedApproval>;
 
-    /// Ends pending questions that nobody waits for any more: one, or all of a run. Answers which it ended.
+    /// Ends questions that nobody waits for any more, also those with a yes that was not used: one, or all of a run.
+    /// Answers which it ended. The end of a run does the same by itself.
     async fn cancel_approvals(&self, tenant: &TenantId, which: Cancelled, now: i64) -> Result<Vec<Approval>>;
 
     /// Ends pending questions, and yeses nobody used, whose time has passed. At most `limit` at once.
@@ -36,7 +44,8 @@ pub trait Approvals: Send + Sync {
     /// The newest first.
     async fn approvals(&self, tenant: &TenantId, filter: ApprovalFilter) -> Result<Vec<Approval>>;
 
-    /// Saved rules, the newest first: those of one agent, or all.
+    /// Saved rules, the newest first: those of one agent, or all. One of a kind that only a newer release knows is
+    /// left out: it allows nothing here.
     async fn allow_rules(&self, tenant: &TenantId, scope: Option<&Scope>) -> Result<Vec<AllowRule>>;
 
     /// Saves a rule without a question.
@@ -59,7 +68,7 @@ pub struct ToolRecord {
     pub action: &'static str,
     pub tool: String,
     pub call_id: String,
-    pub metadata: serde_json::Value,
+    pub metadata: Value,
     pub now: i64,
 }
 
@@ -71,14 +80,6 @@ pub struct DecideApproval {
     /// Whether whoever asked may answer.
     pub own: OwnCalls,
     pub now: i64,
-}
-
-/// Whether people may approve what they asked for themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnCalls {
-    MayApprove,
-    /// They may still say no.
-    MayNotApprove,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,4 +114,109 @@ pub struct ApprovalFilter {
     pub states: Vec<ApprovalState>,
     pub run: Option<RunId>,
     pub limit: u32,
+}
+
+/// What an answer writes, and what is told about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deciding {
+    /// The approval as it is from now on, if it changes.
+    pub write: Option<Approval>,
+    /// The rule to be saved with it.
+    pub rule: Option<AllowRule>,
+    pub answer: DecidedApproval,
+}
+
+impl DecideApproval {
+    /// What becomes of the stored question.
+    pub fn on(&self, stored: Approval) -> Deciding {
+        let unchanged = |answer| Deciding { write: None, rule: None, answer };
+        match stored.answer(&self.by, &self.answer, self.own, self.now) {
+            Answering::Counts { approval, rule } => Deciding {
+                write: Some((*approval).clone()),
+                rule: rule.map(|rule| *rule),
+                answer: DecidedApproval::Won(*approval),
+            },
+            Answering::Expires(approval) => Deciding {
+                write: Some((*approval).clone()),
+                rule: None,
+                answer: DecidedApproval::Settled(*approval),
+            },
+            Answering::Settled => unchanged(DecidedApproval::Settled(stored)),
+            Answering::Own => unchanged(DecidedApproval::Own),
+            Answering::CannotBeSaved => unchanged(DecidedApproval::CannotBeSaved),
+        }
+    }
+}
+
+/// What using an approval writes, and what is told about it. A yes whose time has passed expires on the way.
+pub fn use_stored(stored: &Approval, digest: &Digest, now: i64) -> (Option<Approval>, UsedApproval) {
+    match stored.use_up(digest, now) {
+        Ok((used, grant)) => (Some(used), UsedApproval::Granted(grant)),
+        Err(refused) => (stored.expire(now), UsedApproval::Refused(refused)),
+    }
+}
+
+/// A line of the audit trail: who did what, and the particulars. Arguments are not among them; the digest is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditNote {
+    pub actor: String,
+    pub action: String,
+    pub metadata: Value,
+}
+
+impl AuditNote {
+    /// An approval that came into its present state.
+    pub fn of_approval(approval: &Approval) -> Self {
+        let (verb, actor) = match (&approval.state, &approval.answered) {
+            (ApprovalState::Pending, _) => ("requested", &approval.requester),
+            (ApprovalState::Approved | ApprovalState::Denied, Some(answered)) => {
+                (approval.state.as_str(), &answered.by)
+            }
+            (state, _) => (state.as_str(), &approval.requester),
+        };
+        let mut metadata = json!({
+            "tool": approval.tool,
+            "callId": approval.call_id,
+            "sessionKey": approval.session,
+            "digest": approval.digest.as_str(),
+        });
+        if let Some(run) = approval.run {
+            metadata["runId"] = run.to_string().into();
+        }
+        if let Some(reason) = approval.answered.as_ref().and_then(|answered| answered.reason.as_ref()) {
+            metadata["reason"] = reason.as_str().into();
+        }
+        Self { actor: actor.clone(), action: format!("tool.approval.{verb}"), metadata }
+    }
+
+    pub fn of_added_rule(rule: &AllowRule) -> Self {
+        let actor = rule.created_by.clone();
+        Self { actor, action: "tool.allowlist.added".to_owned(), metadata: particulars(rule) }
+    }
+
+    /// The rule itself is absent when only a newer release can read it.
+    pub fn of_removed_rule(rule: Option<&AllowRule>, by: &Principal) -> Self {
+        let actor = by.actor().to_owned();
+        let metadata = rule.map_or_else(|| json!({}), particulars);
+        Self { actor, action: "tool.allowlist.removed".to_owned(), metadata }
+    }
+
+    pub fn of_tool(record: &ToolRecord, by: &Principal) -> Self {
+        let mut metadata = match &record.metadata {
+            Value::Object(particulars) => Value::Object(particulars.clone()),
+            Value::Null => json!({}),
+            other => json!({ "details": other }),
+        };
+        metadata["callId"] = record.call_id.as_str().into();
+        Self { actor: by.actor().to_owned(), action: record.action.to_owned(), metadata }
+    }
+}
+
+fn particulars(rule: &AllowRule) -> Value {
+    let agent = rule.scope.agent.as_str();
+    let mut metadata = json!({ "tool": rule.tool, "agent": agent, "rule": rule.matches });
+    if let Some(approval) = rule.approval {
+        metadata["approvalId"] = approval.to_string().into();
+    }
+    metadata
 }

@@ -24,7 +24,8 @@ mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
 pub use approval::{
-    ApprovalFilter, Approvals, Cancelled, DecideApproval, DecidedApproval, OwnCalls, ToolRecord, UsedApproval,
+    ApprovalFilter, Approvals, AuditNote, Cancelled, DecideApproval, DecidedApproval, Deciding, ToolRecord,
+    UsedApproval, use_stored,
 };
 pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
 pub use budget::{
@@ -48,9 +49,14 @@ pub use standing::{StandingRow, Standings};
 pub use sweep::{Sweep, Sweeper, Swept};
 pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
 
+/// Approvals, whose verbs take and answer them.
+pub use tidegate_policy::approval::{
+    AllowMatch, AllowRule, Answered, Approval, ApprovalState, GRACE_MS as APPROVAL_GRACE_MS, OwnCalls,
+    Question,
+};
 /// Whose deed a write is, and what it may use; the verbs take and answer them, so they come with them.
 pub use tidegate_policy::{
-    BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, Principal, Reservation,
+    BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, Digest, Principal, Reservation,
 };
 
 /// How often a run or a send may take the process down with it before it is given up.
@@ -58,7 +64,18 @@ pub const POISON_CRASHES: u32 = 3;
 
 /// Everything a backend offers.
 pub trait Store:
-    Instances + Inbox + Runs + Journal + Outbox + Mirror + Library + Sweeper + AuditTrail + Ledger + Standings
+    Instances
+    + Inbox
+    + Runs
+    + Journal
+    + Outbox
+    + Mirror
+    + Library
+    + Sweeper
+    + AuditTrail
+    + Ledger
+    + Standings
+    + Approvals
 {
 }
 
@@ -74,5 +91,6 @@ impl<T> Store for T where
         + AuditTrail
         + Ledger
         + Standings
+        + Approvals
 {
 }

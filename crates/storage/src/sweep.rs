@@ -16,7 +16,8 @@ pub trait Sweeper: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
     pub now: i64,
-    /// Inbox rows of ended runs, and outbox rows that are `sent` or `dropped`, or that failed and were told.
+    /// Inbox rows of ended runs, outbox rows that are `sent` or `dropped`, or that failed and were told, and approvals
+    /// that are settled.
     pub settled_before: i64,
     /// Parts that failed and that nobody was ever told about.
     pub untold_before: i64,
@@ -36,6 +37,7 @@ pub struct Swept {
     pub outbox: u64,
     pub idempotency: u64,
     pub sessions: u64,
+    pub approvals: u64,
     /// Model calls.
     pub calls: u64,
     /// Periods of budgets, 400 days after they ended.

@@ -3,11 +3,20 @@
 //! A state machine over plain values; the store runs it inside a transaction, so that two answers have one winner. A
 //! [`Grant`] comes only from using up an approval that was answered with yes, for exactly the call it was asked about.
 
+mod question;
+mod rule;
+mod state;
+
 use serde::{Deserialize, Serialize};
 use tidegate_protocol::{AllowRuleId, ApprovalId, RunId, Scope};
 
 use crate::call::Subject;
 use crate::digest::Digest;
+
+pub use state::Answering;
+
+/// How long after a question's time a yes may still be used: one that came in the last second is worth something.
+pub const GRACE_MS: i64 = 60_000;
 
 /// Where a question stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,6 +78,14 @@ pub enum Answer {
     },
 }
 
+/// Whether people may approve what they asked for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnCalls {
+    MayApprove,
+    /// They may still say no.
+    MayNotApprove,
+}
+
 /// What is shown to whoever decides: the real call, never a summary that a model wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,7 +103,7 @@ pub struct Question {
     /// Why it is asked.
     pub reason: String,
     /// What `allow-always` would save; absent when it cannot be saved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "rule::readable")]
     pub rule: Option<AllowMatch>,
 }
 
@@ -104,9 +121,11 @@ pub struct AllowRule {
     pub last_used_at: Option<i64>,
 }
 
+/// A rule to be saved with a yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAllowRule {
     pub id: AllowRuleId,
+    /// From [`Question::rule_for`]; anything else is refused.
     pub matches: AllowMatch,
 }
 
@@ -184,16 +203,5 @@ impl ApprovalState {
     }
 }
 
-impl Approval {
-    /// Uses the yes up. It works once, for the call that was asked about.
-    pub fn use_up(&self, digest: &Digest, now: i64) -> Result<(Self, Grant), UseRefused> {
-        if self.state != ApprovalState::Approved {
-            return Err(UseRefused::State(self.state.clone()));
-        }
-        if self.digest != *digest {
-            return Err(UseRefused::OtherCall);
-        }
-        let used = Self { state: ApprovalState::Used, updated_at: now, ..self.clone() };
-        Ok((used, Grant { approval: self.id, digest: digest.clone() }))
-    }
-}
+#[cfg(test)]
+pub(crate) mod testing;
