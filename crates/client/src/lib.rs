@@ -7,7 +7,10 @@ mod ask;
 mod call;
 mod connect;
 mod error;
+mod invoke;
+mod lines;
 
 pub use ask::AskStream;
 pub use connect::{Client, Token};
 pub use error::ClientError;
+pub use invoke::ToolStream;
