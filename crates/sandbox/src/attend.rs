@@ -90,7 +90,7 @@ impl Attendant {
         tokio::pin!(output);
         let mut drained = false;
         let outcome = {
-            let talking = talk.to_the_end(|| tell(started.take(), Ok(pid)));
+            let talking = talk.until_the_end(|| tell(started.take(), Ok(pid)));
             tokio::pin!(talking);
             loop {
                 tokio::select! {
@@ -186,7 +186,7 @@ impl Talk {
         *self.wishes.borrow() == Wish::Kill || self.wishes.has_changed().is_err()
     }
 
-    async fn to_the_end(&mut self, mut on_started: impl FnMut()) -> Outcome {
+    async fn until_the_end(&mut self, mut on_started: impl FnMut()) -> Outcome {
         let order = std::mem::take(&mut self.order);
         match timeout(PATIENCE, self.say(&order)).await {
             Ok(Ok(())) => {}

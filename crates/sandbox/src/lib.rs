@@ -19,7 +19,8 @@ mod output;
 mod running;
 mod supervise;
 mod sweep;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 mod wires;
 

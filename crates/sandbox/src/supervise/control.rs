@@ -48,7 +48,7 @@ impl Control {
     pub(super) fn receive(&mut self) -> io::Result<(Streams, Order)> {
         let streams = self.receive_streams()?;
         let mut order = Vec::new();
-        let mut chunk = [0; 64 * 1024];
+        let mut chunk = [0; 8 * 1024];
         while order.last() != Some(&b'\n') {
             match self.socket.read(&mut chunk)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),

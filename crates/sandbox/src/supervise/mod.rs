@@ -54,6 +54,19 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
     Ok((control, streams, order))
 }
 
+/// Goes where the programs are to run.
+fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
+    let Order { steps, cwd, env, terminal } = order;
+    let Streams { stdin, stdout, stderr } = streams;
+    std::env::set_current_dir(&cwd)
+        .map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
+    if terminal {
+        rustix::process::ioctl_tiocsctty(&stdout)
+            .map_err(|error| Failure::Supervisor(format!("there is no terminal: {error}")))?;
+    }
+    Ok((steps, Common { stdin, stdout, stderr, env, terminal }))
+}
+
 struct Supervision {
     control: Control,
     children: Children,
@@ -61,7 +74,7 @@ struct Supervision {
 
 impl Supervision {
     fn run(mut self, order: Order, streams: Streams) {
-        let mut ending = match self.prepare(order, streams) {
+        let mut ending = match prepare(order, streams) {
             Ok((steps, common)) => self.play(&steps, &common),
             Err(failure) => Ending::Failed(failure),
         };
@@ -73,23 +86,11 @@ impl Supervision {
         self.control.report(&Report::Ended(ending));
     }
 
-    fn prepare(&self, order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
-        let Order { steps, cwd, env, terminal } = order;
-        let Streams { stdin, stdout, stderr } = streams;
-        std::env::set_current_dir(&cwd)
-            .map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
-        if terminal {
-            rustix::process::ioctl_tiocsctty(&stdout)
-                .map_err(|error| Failure::Supervisor(format!("there is no terminal: {error}")))?;
-        }
-        Ok((steps, Common { stdin, stdout, stderr, env, terminal }))
-    }
-
     /// Runs the steps as a shell would: each depends on how the last that ran ended.
     fn play(&mut self, steps: &[Step], common: &Common) -> Ending {
         let mut last = Ending::Code(0);
         let mut started = false;
-        for step in steps.iter() {
+        for step in steps {
             let is_due = match step.join {
                 Join::Then => true,
                 Join::And => last.is_success(),

@@ -37,7 +37,7 @@ proptest! {
         // A shell whose name begins with a dash would read somebody's profile.
         sh.argv[0] = format!("p{name}");
         sh.argv.extend(arguments);
-        let expected: String = sh.argv.iter().map(|argument| format!("{argument}\0")).collect();
+        let expected = sh.argv.join("\0") + "\0";
         let plan = plan_of(vec![step(Join::Then, vec![sh])], "/", &BTreeMap::from([path()]));
         let (exit, kept) = block_on(run(&plan));
         prop_assert_eq!(exit, Exit::Code(0));
