@@ -3,10 +3,15 @@
 //! A tool first says what it would do (`prepare`), the gate in `policy` decides, and only what the gate permitted can be
 //! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
 
+mod files;
 mod place;
+mod root;
 mod spec;
 mod tool;
+pub mod truncate;
 
+pub use files::file_tools;
 pub use place::Place;
+pub use root::{PathError, Root};
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
