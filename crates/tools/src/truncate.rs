@@ -93,14 +93,20 @@ mod tests {
 
     use super::*;
 
+    const VECTORS: &str = include_str!("../../testkit/fixtures/vectors/truncate.json");
+
     #[test]
     fn the_tail_of_one_long_line_begins_at_a_character() {
-        // The recorded answer for a line of `aé` repeated, seven bytes at most.
+        // The recorded answer for one line of `aé` again and again. Seven bytes would begin inside an é.
+        let vectors: serde_json::Value = serde_json::from_str(VECTORS).unwrap();
+        let expected = &vectors["trunc_tail"];
         let text = "aé".repeat(50);
-        assert_eq!(
-            tail(&text, MAX_LINES, 7),
-            Cut { content: "aéaé", by: Some(CutBy::Bytes), lines: 1, partial: true }
-        );
+        for bytes in [6, 7] {
+            let cut = tail(&text, MAX_LINES, bytes);
+            assert_eq!(expected["content"], cut.content);
+            assert_eq!(expected["lastLinePartial"], cut.partial);
+            assert_eq!((expected["truncatedBy"].as_str(), cut.by), (Some("bytes"), Some(CutBy::Bytes)));
+        }
     }
 
     #[test]

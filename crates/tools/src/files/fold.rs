@@ -12,7 +12,7 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    /// Folds a text of at most 4 GB, line by line.
+    /// Folds a text, line by line.
     pub(super) fn of(text: &str) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), sources: Vec::new() };
         let mut start = 0;

@@ -78,7 +78,11 @@ impl FileWork for Grep {
         let glob = args.glob.as_deref().map(glob).transpose()?;
         let mut search = Search::new(args)?;
         let all = if let End::File(_) = found.end {
-            search.file(&start, &found.read(READ_CAP)?.bytes);
+            let bytes = found.read(READ_CAP)?.bytes;
+            if is_binary(&bytes) {
+                return Err(ToolFailure::execution(format!("{start} is a binary file, not text")));
+            }
+            search.file(&start, &bytes);
             true
         } else {
             tree::look(root, &found, stop, &mut |visit| {

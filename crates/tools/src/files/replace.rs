@@ -6,6 +6,8 @@ use super::fold::Folded;
 
 /// How many lines an error names.
 const LINES_NAMED: usize = 8;
+/// Larger texts are compared exactly only: folding can make a text many times as large.
+const FOLD_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Problem {
@@ -48,6 +50,9 @@ fn positions<'a>(text: &'a str, piece: &'a str) -> impl Iterator<Item = usize> +
 }
 
 fn as_it_reads(text: &str, old: &str) -> Vec<(usize, usize)> {
+    if text.len().max(old.len()) > FOLD_BYTES {
+        return Vec::new();
+    }
     let (folded, old_folded) = (Folded::of(text), Folded::of(old));
     if old_folded.text.is_empty() {
         return Vec::new();

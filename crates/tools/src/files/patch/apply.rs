@@ -1,5 +1,7 @@
 //! Applying the pieces of a patch to a text. Pure.
 
+use std::borrow::Cow;
+
 use super::parse::{Chunk, Line};
 use crate::files::fold;
 
@@ -66,7 +68,7 @@ struct FileLines<'a> {
 }
 
 struct FileLine<'a> {
-    text: std::borrow::Cow<'a, str>,
+    text: Cow<'a, str>,
     end: &'static str,
 }
 
@@ -87,22 +89,19 @@ impl<'a> FileLines<'a> {
     /// Where some lines begin, at `from` or later: as they are, or else more and more loosely.
     fn seek(&self, wanted: &[&str], from: usize, at_end: bool) -> Option<usize> {
         let last = self.lines.len().checked_sub(wanted.len())?;
-        let passes: [fn(&str, &str) -> bool; 4] = [
-            |one, other| one == other,
-            |one, other| one.trim_end() == other.trim_end(),
-            |one, other| one.trim() == other.trim(),
-            |one, other| fold::line(one) == fold::line(other),
+        let starts = if at_end { last.max(from)..=last } else { from..=last };
+        let passes: [fn(&str) -> Cow<'_, str>; 4] = [
+            |line| line.into(),
+            |line| line.trim_end().into(),
+            |line| line.trim().into(),
+            |line| fold::line(line).into(),
         ];
-        let starts: Vec<usize> = if at_end {
-            (last..=last).filter(|start| *start >= from).collect()
-        } else {
-            (from..=last).collect()
-        };
-        passes.iter().find_map(|same| {
+        passes.iter().find_map(|loosely| {
+            let wanted: Vec<_> = wanted.iter().map(|line| loosely(line)).collect();
             let fits = |start: &usize| {
-                self.lines[*start..].iter().zip(wanted).all(|(line, wanted)| same(&line.text, wanted))
+                self.lines[*start..].iter().zip(&wanted).all(|(line, wanted)| loosely(&line.text) == *wanted)
             };
-            starts.iter().copied().find(fits)
+            starts.clone().find(fits)
         })
     }
 

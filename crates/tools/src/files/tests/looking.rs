@@ -86,6 +86,7 @@ fn grep_shows_lines_with_their_place() {
     );
     assert_eq!(grep(json!({ "pattern": "nothing like it" })), "[Nothing matches.]");
     assert_eq!(grep(json!({ "pattern": CANARY, "literal": true })), "[Nothing matches.]");
+    assert_eq!(grep(json!({ "pattern": "needle", "path": "binary" })), "binary is a binary file, not text");
     assert!(grep(json!({ "pattern": "(" })).contains("not a regular expression"));
     assert!(grep(json!({ "pattern": "(\\w{1000}){1000}" })).contains("not a regular expression"));
 }

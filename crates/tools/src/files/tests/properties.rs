@@ -42,7 +42,7 @@ fn paths() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn a_normalised_path_never_leaves_and_is_the_same_place(path in paths(), absolute in any::<bool>()) {
@@ -62,6 +62,11 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    // Each of these waits for the disk.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(80) })]
 
     #[test]
     fn the_diff_of_an_edit_applied_to_the_old_text_is_the_new_text(

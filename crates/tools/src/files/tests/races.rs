@@ -16,7 +16,7 @@ use super::{CANARY, Scene};
 
 /// How often the two names are exchanged at least.
 const SWAPS: usize = 5000;
-const ROUNDS: usize = 400;
+const ROUNDS: usize = 150;
 
 /// Exchanges two names until the work is done; how often the work went well and how often it was refused.
 fn while_swapping(one: &PathBuf, other: &PathBuf, work: impl Fn(usize) -> Vec<bool>) -> (usize, usize) {
