@@ -1,3 +1,6 @@
 //! Tools through their public surface.
 
 mod loops;
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
+
+mod files;
