@@ -11,8 +11,8 @@ mod spec;
 mod tool;
 
 pub use custom::{
-    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall, HttpSpec,
-    HttpSpecError, HttpTemplate, TemplateError,
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall,
+    HttpSpec, HttpSpecError, HttpTemplate, TemplateError,
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
 pub use loops::{LoopLimits, Loops, Repeat};
