@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tidegate_protocol::{Risk, Scope, ToolCall};
+use tidegate_protocol::{Risk, Scope, ToolCall, ToolSource};
 
 use crate::digest::{Digest, Writer};
 use crate::exec::Plan;
@@ -32,6 +32,17 @@ pub enum SubjectKind {
     Url,
     /// `GET`, `POST`, …
     Method,
+}
+
+impl SubjectKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Host => "host",
+            Self::Url => "url",
+            Self::Method => "method",
+        }
+    }
 }
 
 /// Something a call touches, in the form in which it will be touched: not what the model wrote.
@@ -141,23 +152,35 @@ fn digest(call: &ToolCall, requester: &Requester, preparation: &Preparation) -> 
     writer.field("session", &requester.session);
     writer.field("actor", &requester.actor);
     writer.field("root", &requester.root);
+    writer.field("source", source(call.source));
     writer.field("tool", &call.name);
     writer.field("args", &canonical(&call.args));
     writer.count("subjects", preparation.subjects.len());
     for subject in &preparation.subjects {
-        writer.count("kind", subject.kind as usize);
-        writer.field("value", &subject.value);
+        writer.field(subject.kind.as_str(), &subject.value);
     }
     match &preparation.plan {
         Some(plan) => plan.write(&mut writer),
         None => writer.count("plan", 0),
     }
-    writer.field("preview", preparation.preview.as_deref().unwrap_or(""));
+    match &preparation.preview {
+        Some(preview) => writer.field("preview", preview),
+        None => writer.count("no preview", 0),
+    }
     writer.count("conditions", preparation.conditions.len());
     for (name, value) in &preparation.conditions {
         writer.field(name, value);
     }
     writer.finish()
+}
+
+fn source(source: ToolSource) -> &'static str {
+    match source {
+        ToolSource::Cli => "cli",
+        ToolSource::Model => "model",
+        ToolSource::User => "user",
+        ToolSource::Api => "api",
+    }
 }
 
 /// JSON with its keys sorted: the order in which a model wrote them means nothing.

@@ -2,7 +2,7 @@
 
 use crate::approval::Grant;
 use crate::call::Prepared;
-use crate::exec::Plan;
+use crate::exec::{AskFallback, Plan};
 use crate::tools::{Circumstances, Decision, Pipeline, Verdict};
 
 /// Lets calls through, or holds them. It is the only place where a [`Permitted`] comes from.
@@ -11,7 +11,22 @@ pub struct Gate {
     pipeline: Pipeline,
 }
 
-/// A call that may run. Nothing outside this module can make one.
+/// A call that may run. Nothing outside this module can make one: its fields are private and it comes from nowhere but
+/// the [`Gate`].
+///
+/// ```compile_fail,E0451
+/// fn forge(prepared: tidegate_policy::Prepared, decision: tidegate_policy::tools::Decision) {
+///     let _ = tidegate_policy::Permitted { prepared, decision };
+/// }
+/// ```
+///
+/// What it is made of can be had, and only looked at:
+///
+/// ```
+/// fn look(permitted: &tidegate_policy::Permitted) -> &tidegate_policy::Prepared {
+///     permitted.prepared()
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Permitted {
     prepared: Prepared,
@@ -26,7 +41,13 @@ pub enum Held {
     Asks(Box<Prepared>, Decision),
 }
 
-/// The programs of a permitted call.
+/// The programs of a permitted call. A plan alone does not make one:
+///
+/// ```compile_fail,E0423
+/// fn forge(plan: &tidegate_policy::exec::Plan) {
+///     let _ = tidegate_policy::PermittedPlan(plan);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PermittedPlan<'a>(&'a Plan);
 
@@ -50,6 +71,7 @@ impl Gate {
     }
 
     /// Permits what somebody approved, if it is still exactly that and no rule has come to forbid it since.
+    #[expect(clippy::needless_pass_by_value, reason = "a grant is good for one call")]
     pub fn permit_approved(
         &self,
         prepared: Prepared,
@@ -64,6 +86,28 @@ impl Gate {
             return Err(Decision::changed_since_approval());
         }
         Ok(Permitted { prepared, decision })
+    }
+
+    /// What becomes of a question that nobody answered in time: with [`AskFallback::Allowlist`], a command runs if the
+    /// allowlist covers it and only the exec stage had asked. Everything else is denied.
+    pub fn permit_unanswered(
+        &self,
+        prepared: Prepared,
+        facts: &Circumstances<'_>,
+    ) -> Result<Permitted, Decision> {
+        let (prepared, decision) = match self.permit(prepared, facts) {
+            Ok(permitted) => return Ok(permitted),
+            Err(Held::Denied(decision)) => return Err(decision),
+            Err(Held::Asks(prepared, decision)) => (*prepared, decision),
+        };
+        if self.pipeline.exec().fallback == AskFallback::Allowlist {
+            // Without a plan nothing is decided differently, and it still asks.
+            let fallback = self.pipeline.decide_by_allowlist(&prepared, facts);
+            if fallback.verdict == Verdict::Allow {
+                return Ok(Permitted { prepared, decision: fallback });
+            }
+        }
+        Err(decision.unanswered())
     }
 }
 

@@ -1,15 +1,32 @@
 //! The tool policy pipeline: which tools an agent has, and what becomes of a call.
 //!
-//! Every stage may narrow and none may widen: a call's verdict is the strictest any stage gives. What no stage grants
-//! is denied.
+//! Every stage may narrow and none may widen: a call's verdict is the strictest any stage gives. What the first one, the
+//! profile, does not grant is denied, and so is a tool that nobody knows.
 
-use std::collections::BTreeMap;
+mod commands;
+mod condition;
+mod example;
+mod glob;
+mod names;
+mod pipeline;
+mod profile;
+mod rule;
+mod sender;
+mod stage;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
+use tidegate_protocol::AllowRuleId;
 
 use crate::approval::AllowRule;
-use crate::call::Prepared;
-use crate::exec::ExecPolicy;
+
+pub use names::{BUILT_IN, normalise};
+pub use pipeline::{Pipeline, ToolPolicy};
+pub use profile::Profile;
+pub use rule::{Conditions, Example, Examples, Rule, RuleMode, RuleProblem};
+pub use sender::{Sender, by_sender};
+pub use stage::{AlsoAllow, Base, Stage, Warning};
 
 /// What becomes of a call. Ordered: a later one is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,8 +54,12 @@ pub enum StageKind {
     Subagent,
     /// How far the session is trusted.
     Trust,
+    /// How dangerous the tool is.
+    Risk,
     /// Commands: security, ask and the allowlist.
     Exec,
+    /// A yes that somebody saved.
+    Saved,
 }
 
 /// What was decided, and why.
@@ -52,6 +73,9 @@ pub struct Decision {
     pub reason: String,
     /// Whether a saved rule could answer the question from now on.
     pub can_be_saved: bool,
+    /// The saved rule without which it would not be allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_by: Option<AllowRuleId>,
     /// What each stage said, in order.
     pub trail: Vec<StageSaid>,
 }
@@ -66,16 +90,28 @@ pub struct StageSaid {
 }
 
 impl Decision {
-    /// The call is not the one that was approved.
-    pub(crate) fn changed_since_approval() -> Self {
+    /// A no that needs no other stage.
+    pub(crate) fn denied(stage: StageKind, rule: &str, reason: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Deny,
-            stage: StageKind::Shipped,
-            rule: "approval".to_owned(),
-            reason: "the call is not the one that was approved".to_owned(),
+            stage,
+            rule: rule.to_owned(),
+            reason: reason.into(),
             can_be_saved: false,
-            trail: Vec::new(),
+            allowed_by: None,
+            trail: vec![StageSaid { stage, verdict: Verdict::Deny, rule: rule.to_owned() }],
         }
+    }
+
+    /// The call is not the one that was approved.
+    pub(crate) fn changed_since_approval() -> Self {
+        Self::denied(StageKind::Shipped, "approval", "the call is not the one that was approved")
+    }
+
+    /// Somebody had to say yes, and nobody did.
+    pub(crate) fn unanswered(self) -> Self {
+        let reason = format!("nobody answered in time ({})", self.reason);
+        Self { verdict: Verdict::Deny, can_be_saved: false, allowed_by: None, reason, ..self }
     }
 }
 
@@ -93,40 +129,6 @@ pub enum Trust {
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
     pub trust: Trust,
-    /// Rules saved by people who said `allow-always`, those of this agent only.
+    /// Rules saved by people who said `allow-always`. Those of other agents and other tools are passed over.
     pub allowed: &'a [AllowRule],
-}
-
-/// The stages in force for one agent in one session.
-#[derive(Debug, Clone, Default)]
-pub struct Pipeline {
-    pub stages: Vec<Stage>,
-    pub exec: ExecPolicy,
-}
-
-/// One stage. Absent lists say nothing.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
-    pub kind: StageKind,
-    /// Where it is configured, such as `agents.list[main].tools`.
-    pub source: String,
-    /// Only these tools, by name, glob or group; all when absent.
-    pub allow: Option<Vec<String>>,
-    /// Never these.
-    pub deny: Vec<String>,
-    /// What becomes of calls of these tools: name, glob or group to verdict.
-    pub modes: BTreeMap<String, Verdict>,
-}
-
-impl Pipeline {
-    pub fn decide(&self, _prepared: &Prepared, _facts: &Circumstances<'_>) -> Decision {
-        Decision {
-            verdict: Verdict::Deny,
-            stage: StageKind::Shipped,
-            rule: "default".to_owned(),
-            reason: "no stage grants this tool".to_owned(),
-            can_be_saved: false,
-            trail: Vec::new(),
-        }
-    }
 }
