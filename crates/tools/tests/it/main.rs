@@ -1,3 +1,9 @@
 //! Tools through their public surface.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+mod bare;
+mod custom;
+mod exec;
 mod loops;
+mod process;
+mod stage;
