@@ -6,7 +6,11 @@
 mod place;
 mod spec;
 mod tool;
+mod web;
 
 pub use place::Place;
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
+pub use web::{
+    HttpRequest, SearchProvider, WebFetchSettings, WebSearchSettings, WebSettings, fence, request, web_tools,
+};
