@@ -1,17 +1,21 @@
 //! Calling a server.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate_secrets::Secret;
 
 use crate::error::NetError;
+use crate::guard::{Address, Guard, without_query};
 
 /// Where an address came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An operator wrote it: it may be anywhere, also on this machine.
     Configured,
+    /// A model, a page or a message chose it: it must be public, and no proxy of ours speaks for it.
+    Chosen,
 }
 
 /// How long to wait. There is no limit on a whole answer: a stream may be long.
@@ -30,7 +34,47 @@ impl Default for Timeouts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
+    Head,
     Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    pub const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// Reads a name, whatever its case.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(name))
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether it only asks.
+    pub fn only_reads(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+
+    fn of_http(self) -> reqwest::Method {
+        match self {
+            Self::Get => reqwest::Method::GET,
+            Self::Head => reqwest::Method::HEAD,
+            Self::Post => reqwest::Method::POST,
+            Self::Put => reqwest::Method::PUT,
+            Self::Patch => reqwest::Method::PATCH,
+            Self::Delete => reqwest::Method::DELETE,
+        }
+    }
 }
 
 /// Headers, some of them secret.
@@ -75,6 +119,8 @@ pub struct Call {
 pub struct Client {
     inner: Arc<OnceLock<Result<Http, String>>>,
     connect: Duration,
+    /// Judges what was chosen outside.
+    guard: Guard,
 }
 
 #[expect(clippy::disallowed_types, reason = "the one place that has it")]
@@ -89,26 +135,39 @@ impl Default for Client {
 impl Client {
     /// A client that gives a connection this long to come about.
     pub fn new(connect: Duration) -> Self {
-        Self { inner: Arc::default(), connect }
+        Self { inner: Arc::default(), connect, guard: Guard::default() }
     }
 
-    /// Sends a request; the answer is at its headers, whatever its status.
+    /// The same with another guard.
+    #[must_use]
+    pub fn guarded_by(self, guard: Guard) -> Self {
+        Self { guard, ..self }
+    }
+
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Sends a request; the answer is at its headers, whatever its status. Redirects are answers like others.
     pub async fn call(&self, call: Call) -> Result<Reply, NetError> {
-        let Call { origin: Origin::Configured, method, url, headers, body, timeouts } = call;
-        let address = reqwest::Url::parse(&url).ok().filter(reqwest::Url::has_host);
-        let Some(address) = address.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-            return Err(NetError::BadAddress(without_query(&url)));
+        let Call { origin, method, url, headers, body, timeouts } = call;
+        let (http, address) = match origin {
+            Origin::Configured => {
+                let address = configured(&url)?;
+                (self.inner(&host_of(&address))?.clone(), address)
+            }
+            Origin::Chosen => {
+                let address = Address::read(&url)?;
+                let at = self.guard.check(&address).await?;
+                (self.pinned(&address, &at)?, address.url().clone())
+            }
         };
         let host = host_of(&address);
-        let method = match method {
-            Method::Get => reqwest::Method::GET,
-            Method::Post => reqwest::Method::POST,
-        };
-        let mut request = self.inner(&host)?.request(method, address);
+        let mut request = http.request(method.of_http(), address);
         for (name, value) in headers.iter() {
-            let mut value = reqwest::header::HeaderValue::try_from(value.expose()).map_err(|_| {
-                NetError::BadAddress(format!("{host}: the header {name} has a line break in it"))
-            })?;
+            let bad = || NetError::BadAddress(format!("{host}: the header {name:?} cannot be sent"));
+            let name = reqwest::header::HeaderName::try_from(name).map_err(|_| bad())?;
+            let mut value = reqwest::header::HeaderValue::try_from(value.expose()).map_err(|_| bad())?;
             value.set_sensitive(true);
             request = request.header(name, value);
         }
@@ -123,19 +182,46 @@ impl Client {
 
     fn inner(&self, host: &str) -> Result<&Http, NetError> {
         let made = self.inner.get_or_init(|| {
-            // A second installation fails, and is the same one.
-            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-            let client = Http::builder()
-                .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(self.connect)
-                .tcp_nodelay(true)
-                .pool_idle_timeout(Duration::from_secs(50))
-                .redirect(reqwest::redirect::Policy::none())
-                .build();
+            let client = self.builder().pool_idle_timeout(Duration::from_secs(50)).build();
             client.map_err(NetError::cause)
         });
         made.as_ref().map_err(|cause| NetError::Unreachable { host: host.to_owned(), cause: cause.clone() })
     }
+
+    /// A client for one call that can reach these addresses only. It shares no connection with anybody: a connection
+    /// that was judged for one call is not the next one's.
+    fn pinned(&self, address: &Address, at: &[SocketAddr]) -> Result<Http, NetError> {
+        let builder = self.builder().no_proxy().referer(false).pool_max_idle_per_host(0);
+        let builder = builder.resolve_to_addrs(address.host(), at).dns_resolver(NoResolver);
+        let unreachable =
+            |error| NetError::Unreachable { host: address.host().to_owned(), cause: NetError::cause(error) };
+        builder.build().map_err(unreachable)
+    }
+
+    fn builder(&self) -> reqwest::ClientBuilder {
+        // A second installation fails, and is the same one.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        Http::builder()
+            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.connect)
+            .tcp_nodelay(true)
+            .redirect(reqwest::redirect::Policy::none())
+    }
+}
+
+/// What a pinned client asks for a name that was not judged: nothing answers.
+struct NoResolver;
+
+impl reqwest::dns::Resolve for NoResolver {
+    fn resolve(&self, _name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        Box::pin(std::future::ready(Err("the name was not judged".into())))
+    }
+}
+
+fn configured(url: &str) -> Result<reqwest::Url, NetError> {
+    let address = reqwest::Url::parse(url).ok().filter(reqwest::Url::has_host);
+    let address = address.filter(|url| matches!(url.scheme(), "http" | "https"));
+    address.ok_or_else(|| NetError::BadAddress(without_query(url)))
 }
 
 /// An answer that is being read. Dropping it closes the connection.
@@ -152,6 +238,12 @@ impl Reply {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// Every header in the order it came; values that are not text are left out.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.response.headers().iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
     /// The next bytes; `None` at the end.
@@ -195,13 +287,4 @@ fn refused(error: reqwest::Error, host: String, connect: Duration) -> NetError {
 fn host_of(url: &reqwest::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// What may be shown of an address: keys travel in queries and before the host.
-fn without_query(url: &str) -> String {
-    let shown = url.split(['?', '#']).next().unwrap_or_default();
-    match (shown.find("://"), shown.find('@')) {
-        (Some(scheme), Some(at)) if scheme < at => format!("{}://{}", &shown[..scheme], &shown[at + 1..]),
-        _ => shown.to_owned(),
-    }
 }

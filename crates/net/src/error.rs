@@ -1,12 +1,18 @@
 //! What can go wrong between us and a server.
 
 use std::error::Error as _;
+use std::net::IpAddr;
+
+use crate::address::AddressClass;
 
 /// Why there is no (whole) answer. The texts name hosts at most.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
     #[error("{0:?} is not an address that can be called")]
     BadAddress(String),
+    /// Somebody outside chose it, and it is not a public one.
+    #[error("{host} is not called: {}it is {class}", address.map(|it| format!("it resolves to {it}, and ")).unwrap_or_default())]
+    Forbidden { host: String, address: Option<IpAddr>, class: AddressClass },
     #[error("the name {0} cannot be resolved")]
     Unresolved(String),
     #[error("no connection to {host}: {cause}")]
@@ -18,6 +24,10 @@ pub enum NetError {
     /// Bytes had been exchanged, or may have been.
     #[error("the connection to {host} broke: {cause}")]
     Broken { host: String, cause: String },
+    #[error("{host} had not answered in full after {seconds} s")]
+    Deadline { host: String, seconds: u64 },
+    #[error("{host} redirects more than {limit} times")]
+    Redirects { host: String, limit: usize },
     #[error("the answer of {host} is larger than {limit} bytes")]
     TooLarge { host: String, limit: usize },
 }
@@ -25,7 +35,7 @@ pub enum NetError {
 impl NetError {
     /// Whether time ran out, rather than something being refused or broken.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::ConnectTimeout { .. } | Self::Idle { .. })
+        matches!(self, Self::ConnectTimeout { .. } | Self::Idle { .. } | Self::Deadline { .. })
     }
 
     /// The innermost cause: the outer ones only repeat that a request failed, and name the whole address.

@@ -12,9 +12,11 @@ pub mod network;
 pub mod paced;
 pub mod requests;
 pub mod script;
+pub mod search_server;
 pub mod skip;
 pub mod snapshot;
 pub mod stores;
+pub mod web_server;
 
 /// For tests of what the client talks to.
 pub use tidegate_client as client;

@@ -9,6 +9,7 @@ mod loops;
 mod place;
 mod spec;
 mod tool;
+mod web;
 
 pub use custom::{
     CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall,
@@ -19,3 +20,6 @@ pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
+pub use web::{
+    HttpRequest, SearchProvider, WebFetchSettings, WebSearchSettings, WebSettings, fence, request, web_tools,
+};
