@@ -1,1 +1,3 @@
 //! Tools through their public surface.
+
+mod web;
