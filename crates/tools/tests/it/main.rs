@@ -10,3 +10,5 @@ mod loops;
 mod files;
 mod process;
 mod stage;
+
+mod web;

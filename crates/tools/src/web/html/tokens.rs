@@ -103,8 +103,8 @@ impl<'a> Iterator for Tokens<'a> {
                 }
                 _ => {
                     // A `<` that begins nothing is text.
-                    let end = self.rest[1..].find('<').map_or(self.rest.len(), |at| at + 1);
-                    let (text, rest) = self.rest.split_at(self.rest.ceil_char_boundary(end));
+                    let next = bytes[1..].iter().position(|byte| *byte == b'<');
+                    let (text, rest) = self.rest.split_at(next.map_or(bytes.len(), |at| at + 1));
                     self.rest = rest;
                     return Some(Token::Text(text));
                 }

@@ -36,7 +36,7 @@ async fn a_page_is_read_and_fenced() {
     assert!(!output.truncated);
     let expected = json!({
         "url": server.url("/"), "finalUrl": server.url("/tides"), "status": 200, "contentType": "text/html",
-        "title": "Tides", "truncated": false, "chars": 27, "cached": false,
+        "title": "Tides", "truncated": false, "chars": 25, "cached": false,
     });
     assert_eq!(*data(&output), expected);
     let asked = &server.asked()[1];
