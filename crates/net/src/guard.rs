@@ -246,3 +246,10 @@ pub(crate) fn without_query(url: &str) -> String {
         None => shown,
     }
 }
+
+/// The address with a query made of these names and values.
+pub fn with_query(url: &str, pairs: &[(&str, &str)]) -> Result<String, NetError> {
+    let mut url = Url::parse(url).map_err(|_| NetError::BadAddress(without_query(url)))?;
+    url.query_pairs_mut().extend_pairs(pairs);
+    Ok(url.into())
+}

@@ -14,6 +14,6 @@ pub use address::{AddressClass, class_of};
 pub use client::{Call, Client, Headers, Method, Origin, Reply, Timeouts};
 pub use error::NetError;
 pub use fetch::{Fetch, Fetched};
-pub use guard::{Address, BadAllowance, Guard, Resolver};
+pub use guard::{Address, BadAllowance, Guard, Resolver, with_query};
 /// What a header may hold.
 pub use tidegate_secrets::Secret;

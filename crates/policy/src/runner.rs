@@ -34,6 +34,12 @@ pub struct PtySize {
     pub rows: u16,
 }
 
+impl Default for PtySize {
+    fn default() -> Self {
+        Self { columns: 120, rows: 30 }
+    }
+}
+
 /// Which of its outputs a program wrote to. A terminal has only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {

@@ -1,1 +1,28 @@
 //! Running programs, confined or not. Whatever is started dies on a timeout, an abort, and with the gateway.
+//!
+//! A plan is not run by the gateway but by a *supervisor*: the same executable, started again, one for each plan. The
+//! two share a socket and nothing else. The supervisor starts the programs, collects what they leave behind, and when
+//! the plan has ended, when it is told to, or when the socket closes, kills everything and only then says so.
+//!
+//! [`Host`] is the profile `none`: programs run on the bare machine with the rights of the gateway. So they can also
+//! kill their supervisor, which has the same rights. Then its direct children die with it, and the gateway kills what
+//! is left of its session; a program that left the session before that survives. The confining profiles close this.
+//!
+//! All of this is exact on Linux. On other systems there is no way to find a process that left its group, so that
+//! there the process groups are killed and nothing more.
+
+mod attend;
+mod host;
+mod input;
+mod order;
+mod output;
+mod running;
+mod supervise;
+mod sweep;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+mod wires;
+
+pub use host::{Host, Supervisor};
+pub use supervise::supervise;

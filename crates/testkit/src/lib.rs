@@ -12,6 +12,7 @@ pub mod network;
 pub mod paced;
 pub mod requests;
 pub mod script;
+pub mod search_server;
 pub mod skip;
 pub mod snapshot;
 pub mod stores;

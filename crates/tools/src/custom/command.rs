@@ -54,14 +54,18 @@ impl CustomTool {
         let tool_spec = ToolSpec { timeout: None, ..spec.tool_spec()? };
         let CustomKind::Command(command) = spec.kind else { return Err(CustomError::NotACommand) };
         let program = command.argv.first().ok_or(CustomError::NoProgram)?;
-        if program.is_empty() || program.contains("{{") || (program.contains('/') && !program.starts_with('/')) {
+        if program.is_empty()
+            || program.contains("{{")
+            || (program.contains('/') && !program.starts_with('/'))
+        {
             return Err(CustomError::Program);
         }
         if let Some(name) = command.env.keys().find(|name| !is_variable(name)) {
             return Err(CustomError::Variable(name.clone()));
         }
         let schema = &tool_spec.input_schema;
-        let words = command.argv.iter().map(|word| Template::read(word, schema)).collect::<Result<Vec<_>, _>>()?;
+        let words =
+            command.argv.iter().map(|word| Template::read(word, schema)).collect::<Result<Vec<_>, _>>()?;
         if let Some(word) = script_word(&command.argv).filter(|word| words[*word].has_places()) {
             return Err(CustomError::Script { word });
         }
@@ -127,12 +131,15 @@ impl Tool for CustomTool {
     }
 }
 
-fn prepare(argv: Vec<String>, env: BTreeMap<String, String>, place: &Place) -> Result<Preparation, ToolFailure> {
+fn prepare(
+    argv: Vec<String>,
+    env: BTreeMap<String, String>,
+    place: &Place,
+) -> Result<Preparation, ToolFailure> {
     let folder = folder::find(place, None)?;
     // What the operator configured is no addition of the call.
     let plan_place = PlanPlace { cwd: folder.path.clone(), env, added_env: BTreeMap::new() };
-    let plan =
-        Plan::of_argv(argv, plan_place, &Disk::new(place)).map_err(|error| plan_failure(&error))?;
+    let plan = Plan::of_argv(argv, plan_place, &Disk::new(place)).map_err(|error| plan_failure(&error))?;
     Ok(Preparation {
         subjects: vec![Subject::new(SubjectKind::Path, folder.relative.clone())],
         plan: Some(plan),
@@ -199,8 +206,14 @@ mod tests {
     #[test]
     fn a_value_stays_one_word_and_a_missing_one_takes_its_word_along() {
         let tool = tool(&["weather", "--unit={{unit}}", "{{city}}"]).unwrap();
-        assert_eq!(tool.argv(&json!({ "city": "x'; rm -rf ~ $(id)" })).unwrap(), ["weather", "x'; rm -rf ~ $(id)"]);
-        assert_eq!(tool.argv(&json!({ "city": "a b", "unit": "C" })).unwrap(), ["weather", "--unit=C", "a b"]);
+        assert_eq!(
+            tool.argv(&json!({ "city": "x'; rm -rf ~ $(id)" })).unwrap(),
+            ["weather", "x'; rm -rf ~ $(id)"]
+        );
+        assert_eq!(
+            tool.argv(&json!({ "city": "a b", "unit": "C" })).unwrap(),
+            ["weather", "--unit=C", "a b"]
+        );
         assert!(tool.argv(&json!({ "city": "--help" })).is_err());
     }
 

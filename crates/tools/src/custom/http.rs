@@ -111,10 +111,15 @@ impl HttpTemplate {
 
 /// Origin, path without its first slash, and query.
 fn parts(url: &str) -> Result<(&str, &str, Option<&str>), HttpSpecError> {
-    let host_at = ["https://", "http://"].iter().find(|scheme| url.starts_with(**scheme)).map(|scheme| scheme.len());
+    let host_at =
+        ["https://", "http://"].iter().find(|scheme| url.starts_with(**scheme)).map(|scheme| scheme.len());
     let Some(host_at) = host_at else {
         let from_arguments = url.split_once("://").is_none_or(|(scheme, _)| scheme.contains("{{"));
-        return Err(if url.starts_with("{{") && from_arguments { HttpSpecError::Origin } else { HttpSpecError::Address });
+        return Err(if url.starts_with("{{") && from_arguments {
+            HttpSpecError::Origin
+        } else {
+            HttpSpecError::Address
+        });
     };
     let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
     let host = &url[host_at..end];
@@ -145,7 +150,10 @@ mod tests {
 
     fn template(url: &str) -> Result<HttpTemplate, HttpSpecError> {
         let headers = [("X-Token".to_owned(), "t {{token}}".to_owned())].into();
-        HttpTemplate::read(&HttpSpec { method: "get".into(), url: url.into(), headers, body: None }, &schema())
+        HttpTemplate::read(
+            &HttpSpec { method: "get".into(), url: url.into(), headers, body: None },
+            &schema(),
+        )
     }
 
     #[test]

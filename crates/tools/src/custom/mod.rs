@@ -43,7 +43,9 @@ pub enum CustomError {
     NoProgram,
     #[error("the program has to be a bare name or an absolute path, without arguments in it")]
     Program,
-    #[error("word {word}: an argument would become part of a script; pass it as a word of its own or on the input")]
+    #[error(
+        "word {word}: an argument would become part of a script; pass it as a word of its own or on the input"
+    )]
     Script { word: usize },
     #[error("environment: {0:?} is no name of a variable")]
     Variable(String),

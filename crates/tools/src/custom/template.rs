@@ -166,7 +166,8 @@ impl JsonTemplate {
             Self::Text(template) => template.json(args),
             Self::List(items) => Some(items.iter().filter_map(|item| item.fill(args)).collect()),
             Self::Object(fields) => {
-                let fields = fields.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(args)?)));
+                let fields =
+                    fields.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(args)?)));
                 Some(Value::Object(fields.collect::<Map<_, _>>()))
             }
             Self::Plain(value) => Some(value.clone()),

@@ -111,10 +111,9 @@ impl Cleaner {
                 }
                 State::Text
             }
-            (State::String, '\x07') => State::Text,
+            (State::String, '\x07') | (State::StringEscape, '\\') => State::Text,
             (State::String, '\x1b') => State::StringEscape,
             (State::String, _) => State::String,
-            (State::StringEscape, '\\') => State::Text,
             // Any other ESC cancels the string and begins anew.
             (State::StringEscape | State::Escape, c) => self.escape(c),
             (_, '\x1b') => self.begin(),

@@ -25,7 +25,7 @@ const OPERATORS: [&str; 5] = ["elevated", "host", "security", "ask", "node"];
 
 const TERMINAL: PtySize = PtySize { columns: 120, rows: 30 };
 const YIELD_RANGE: std::ops::RangeInclusive<u64> = 10..=120_000;
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 /// How often people who watch are told what came.
 const UPDATE_EVERY: Duration = Duration::from_millis(250);
 
@@ -44,7 +44,7 @@ pub struct ExecSettings {
 
 impl Default for ExecSettings {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(1800), yield_after: Duration::from_secs(10) }
+        Self { timeout: Duration::from_mins(30), yield_after: Duration::from_secs(10) }
     }
 }
 

@@ -51,7 +51,7 @@ impl Disk {
     fn program(&self, path: &Path) -> Option<Program> {
         let path = fs::canonicalize(path).ok()?;
         let metadata = fs::metadata(&path).ok()?;
-        if !metadata.is_file() || !rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_ok() {
+        if !metadata.is_file() || rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
             return None;
         }
         Some(Program {

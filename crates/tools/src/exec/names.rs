@@ -21,8 +21,14 @@ pub(crate) fn name(seed: u64, taken: impl Fn(&str) -> bool) -> String {
     if !taken(&name) {
         return name;
     }
-    let numbered = (2_u64..).map(|number| format!("{name}-{number}")).find(|name| !taken(name));
-    numbered.unwrap_or(name)
+    let mut number = 2;
+    loop {
+        let numbered = format!("{name}-{number}");
+        if !taken(&numbered) {
+            return numbered;
+        }
+        number += 1;
+    }
 }
 
 #[cfg(test)]

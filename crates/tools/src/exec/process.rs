@@ -284,7 +284,7 @@ fn facts(started: &Started) -> Value {
         "cwd": started.cwd,
         "pid": started.running.pid(),
         "pty": started.pty,
-        "startedAt": started.started_at,
+        "startedAt": started.began_at,
         "durationMs": milliseconds(started.runs_for()),
         "exitCode": end.as_ref().map_or(Value::Null, exit_code),
     })

@@ -32,7 +32,7 @@ pub struct ProcessLimits {
 
 impl Default for ProcessLimits {
     fn default() -> Self {
-        Self { running: 16, running_in_all: 64, finished: 16, keep_finished: Duration::from_secs(30 * 60) }
+        Self { running: 16, running_in_all: 64, finished: 16, keep_finished: Duration::from_mins(30) }
     }
 }
 
@@ -81,13 +81,13 @@ impl Processes {
         let running = runner.start(plan, order.start, output.clone()).await;
         let running = running.map_err(|error| ToolFailure::execution(error.to_string()))?;
 
-        let started_at = self.clock.now_ms();
+        let began_at = self.clock.now_ms();
         let started = {
             let mut held = self.lock();
             // Others may have taken the room while this one started; what was started dies as it is dropped.
             self.room_for(&held, &order.owner)?;
             held.count += 1;
-            let seed = held.count.wrapping_add(started_at.unsigned_abs() << 16);
+            let seed = held.count.wrapping_add(began_at.unsigned_abs() << 16);
             let started = Arc::new(Started {
                 name: names::name(seed, |name| held.by_name.contains_key(name)),
                 owner: order.owner,
@@ -95,7 +95,7 @@ impl Processes {
                 cwd,
                 pty: order.start.pty.is_some(),
                 input: order.start.input,
-                started_at,
+                began_at,
                 since: Instant::now(),
                 output,
                 running,

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use tidegate_policy::Requester;
-use tidegate_protocol::{AgentId, Scope};
+use tidegate_protocol::Scope;
 
 use crate::place::Place;
 
 /// A place with this root and the system's programs.
 pub(crate) fn place(root: &Path) -> Place {
     let requester = Requester {
-        scope: Scope::personal(AgentId("main".into())),
+        scope: Scope::personal("main".parse().unwrap()),
         session: "agent:main:main".into(),
         actor: "tester".into(),
         root: root.display().to_string(),

@@ -55,7 +55,7 @@ pub(crate) struct Started {
     /// Whether it can be written to.
     pub(crate) input: bool,
     /// Milliseconds since the epoch.
-    pub(crate) started_at: i64,
+    pub(crate) began_at: i64,
     pub(crate) since: Instant,
     pub(crate) output: Arc<Collector>,
     pub(crate) running: Box<dyn Running>,
@@ -71,7 +71,7 @@ pub(crate) struct Started {
 impl Started {
     /// Which process it is, once and for all: names are used again.
     pub(crate) fn identity(&self) -> String {
-        format!("{} {} {}", self.name, self.running.pid(), self.started_at)
+        format!("{} {} {}", self.name, self.running.pid(), self.began_at)
     }
 
     pub(crate) fn end(&self) -> Option<Ended> {

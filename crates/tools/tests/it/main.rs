@@ -1,3 +1,14 @@
 //! Tools through their public surface.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+mod bare;
+mod custom;
+mod exec;
 mod loops;
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
+
+mod files;
+mod process;
+mod stage;
+
+mod web;

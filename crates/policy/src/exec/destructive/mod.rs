@@ -27,10 +27,15 @@ pub fn destructive(plan: &Plan) -> Option<Destructive> {
     if let Some(opaque) = plan.opaque() {
         return search.script(&opaque.script, plan.cwd(), DEEPEST);
     }
-    plan.launches().find_map(|launch| {
+    let mut input = Input::default();
+    for launch in plan.launches() {
         let words: Vec<_> = launch.argv.iter().map(|word| Word::literal(word)).collect();
-        search.command(&words, plan.cwd(), DEEPEST)
-    })
+        if let Some(found) = search.command(&words, plan.cwd(), DEEPEST) {
+            return Some(found);
+        }
+        input.note(&words);
+    }
+    input.search(&mut search, plan.cwd(), DEEPEST)
 }
 
 /// How deep commands inside commands are followed.
@@ -95,8 +100,10 @@ impl Search {
                 _ => argument,
             };
             let value = value.trim_start_matches("exec=").trim_start_matches('!');
+            // `-S` and its like may have their value without a blank between.
+            let attached = argument.get(2..).filter(|_| argument.starts_with('-')).unwrap_or_default();
             let quoted = quoted_strings(argument);
-            let mut candidates = vec![argument.as_str(), value];
+            let mut candidates = vec![argument.as_str(), value, attached];
             candidates.extend(quoted.iter().map(String::as_str));
             let joined = quoted.join(" ");
             candidates.push(&joined);
@@ -116,6 +123,31 @@ impl Search {
         }
         self.scripts_left -= 1;
         script::search(self, text, cwd, depth)
+    }
+}
+
+/// What a shell without a script would read: `echo … | sh` and `sh <<EOF` run what was said.
+#[derive(Default)]
+struct Input {
+    texts: Vec<String>,
+    has_shell: bool,
+}
+
+impl Input {
+    fn note(&mut self, words: &[Word]) {
+        let Some((first, rest)) = words.split_first() else { return };
+        if matches!(programs::base(&first.text).as_str(), "echo" | "printf") {
+            let said: Vec<_> = rest.iter().map(|word| word.text.as_str()).collect();
+            self.texts.push(said.join(" "));
+        }
+        self.has_shell |= words.iter().any(|word| programs::is_shell(&word.text));
+    }
+
+    fn search(&self, search: &mut Search, cwd: &str, depth: u32) -> Option<Destructive> {
+        if !self.has_shell || depth == 0 {
+            return None;
+        }
+        self.texts.iter().find_map(|text| search.script(text, cwd, depth - 1))
     }
 }
 

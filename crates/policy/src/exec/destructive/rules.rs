@@ -161,11 +161,10 @@ fn erases(name: &str, arguments: &Arguments<'_>, scene: &Scene<'_>) -> Option<De
 
 /// `-1` as a target means every process. As the first option it is the signal to hang up.
 fn kills_all(rest: &[Word]) -> Option<Destructive> {
-    let targets: Vec<_> = rest.iter().map(|word| word.text.as_str()).collect();
-    let all = match targets.as_slice() {
-        ["-1"] => true,
-        ["-1", others @ ..] => others.contains(&"-1"),
-        others => others.contains(&"-1"),
+    let is_all = |word: &Word| word.text == "-1";
+    let all = match rest.split_first() {
+        Some((first, targets)) if is_all(first) => targets.is_empty() || targets.iter().any(is_all),
+        _ => rest.iter().any(is_all),
     };
     all.then(|| broke("kill-everything", "it ends every process"))
 }

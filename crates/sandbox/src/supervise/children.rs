@@ -1,0 +1,136 @@
+//! The processes a supervisor answers for: those it started, and the orphans it inherits from them.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
+
+use super::control::Control;
+use crate::order::Ending;
+
+/// How often orphans that ended are collected while nothing else happens.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+
+/// How often children are looked after where their end cannot be awaited together with the gateway's word.
+const LOOK_CLOSELY: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+pub(super) struct Children {
+    /// Those of the pipeline that runs, and how they ended.
+    followed: HashMap<Pid, Option<Ending>>,
+    /// Become readable when one of these ends; closed when it has.
+    handles: HashMap<Pid, Option<OwnedFd>>,
+    /// All process groups that were started, for systems that know nothing better.
+    #[cfg(not(target_os = "linux"))]
+    groups: Vec<Pid>,
+}
+
+impl Children {
+    pub(super) fn follow(&mut self, pipeline: &[Pid]) {
+        self.followed = pipeline.iter().map(|pid| (*pid, None)).collect();
+        self.handles = pipeline.iter().map(|pid| (*pid, handle(*pid))).collect();
+        #[cfg(not(target_os = "linux"))]
+        self.groups.extend(pipeline.first());
+    }
+
+    /// How a pipeline ended, if all of it has.
+    pub(super) fn ending_of(&mut self, pipeline: &[Pid]) -> Option<Ending> {
+        self.reap();
+        if self.followed.values().any(Option::is_none) {
+            return None;
+        }
+        pipeline.last().and_then(|last| self.followed.get(last)?.clone())
+    }
+
+    /// Waits until something ended, the gateway said something, or some time passed.
+    pub(super) fn wait(&self, control: &Control, at_most: Duration) {
+        let mut at_most = at_most;
+        let mut events = vec![PollFd::new(control, PollFlags::IN)];
+        for handle in self.handles.values() {
+            match handle {
+                Some(handle) => events.push(PollFd::new(handle, PollFlags::IN)),
+                None => at_most = at_most.min(LOOK_CLOSELY),
+            }
+        }
+        let at_most = Timespec {
+            tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: at_most.subsec_nanos().into(),
+        };
+        // Whatever it says, the caller looks at everything again.
+        let _ = poll(&mut events, Some(&at_most));
+    }
+
+    /// Collects everything that has ended. Says whether anything is left.
+    pub(super) fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    self.handles.remove(&pid);
+                    if let Some(ending) = self.followed.get_mut(&pid) {
+                        *ending = Some(ending_of(status));
+                    }
+                }
+                Ok(None) => return true,
+                Err(Errno::INTR) => {}
+                Err(_no_child) => return false,
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Children {
+    /// Ends everything. Returns how many processes are left.
+    pub(super) fn end(&mut self) -> usize {
+        if self.reap() { crate::sweep::end_children(|| self.reap()) } else { 0 }
+    }
+
+    /// Asks everything to end; who is stopped is woken up to hear it.
+    #[expect(clippy::unused_self, reason = "elsewhere it has to know the groups")]
+    pub(super) fn ask_to_end(&self) {
+        crate::sweep::tell_children(&[Signal::TERM, Signal::CONT]);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Children {
+    /// Ends the groups. What left them is not found.
+    pub(super) fn end(&mut self) -> usize {
+        self.tell(Signal::KILL);
+        self.reap();
+        0
+    }
+
+    pub(super) fn ask_to_end(&self) {
+        self.tell(Signal::TERM);
+        self.tell(Signal::CONT);
+    }
+
+    fn tell(&self, signal: Signal) {
+        for group in &self.groups {
+            let _ = rustix::process::kill_process_group(*group, signal);
+        }
+    }
+}
+
+/// Something that can be waited for together with the socket. Kernels before 5.3 have none.
+#[cfg(target_os = "linux")]
+fn handle(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn handle(_pid: Pid) -> Option<OwnedFd> {
+    None
+}
+
+fn ending_of(status: WaitStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Code(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Code(-1),
+    }
+}

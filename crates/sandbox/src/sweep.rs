@@ -1,0 +1,216 @@
+//! Ending processes that do not want to end. Used by the supervisor for what it started, and by the gateway for what a
+//! supervisor left that was killed itself.
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{end_children, end_session, end_tree, tell_children};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::HashSet;
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+    /// For everything to be gone. What is left after that cannot be killed: it belongs to somebody else, or hangs in
+    /// the kernel.
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    /// A process. The time of its start tells it from a later one with the same id.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub(super) struct Process {
+        pid: u32,
+        parent: u32,
+        session: u32,
+        started: u64,
+        /// Only waited for by its parent. One whose first thread ended while others go on looks like that, too.
+        dead: bool,
+    }
+
+    /// Ends everything below this process. `reap` waits for what has ended and says whether anything is left; that is
+    /// certain, for whatever loses its parent becomes a child of the supervisor. Returns how many are left.
+    pub(crate) fn end_children(mut reap: impl FnMut() -> bool) -> usize {
+        let own = std::process::id();
+        end(|| below(own, &all()), |_| !reap())
+    }
+
+    /// Ends everything below a process, not the process itself. Returns how many are left.
+    pub(crate) fn end_tree(root: u32) -> usize {
+        end(|| below(root, &all()), <[_]>::is_empty)
+    }
+
+    /// Ends everything in the session of a process that is dead and not yet waited for: nobody else can have its id.
+    pub(crate) fn end_session(leader: u32) -> usize {
+        let members = || all().into_iter().filter(|it| it.session == leader && it.pid != leader).collect();
+        end(members, <[_]>::is_empty)
+    }
+
+    /// Sends signals to everything below this process.
+    pub(crate) fn tell_children(signals: &[Signal]) {
+        for process in below(std::process::id(), &all()) {
+            for signal in signals {
+                send(&process, *signal);
+            }
+        }
+    }
+
+    /// Ends what `find` finds until all is gone. Returns how many are left.
+    ///
+    /// What forks faster than it can be killed is stopped first: what is stopped cannot fork, so that once a look
+    /// finds nobody new, everybody is found.
+    fn end(find: impl Fn() -> Vec<Process>, mut gone: impl FnMut(&[Process]) -> bool) -> usize {
+        let deadline = Instant::now() + LIMIT;
+        let mut pause = Duration::from_micros(100);
+        let alive = || find().into_iter().filter(|process| !process.dead).collect::<Vec<_>>();
+        loop {
+            let mut found = alive();
+            if gone(&found) {
+                return 0;
+            }
+            let mut stopped = HashSet::new();
+            while !found.is_empty() && Instant::now() < deadline {
+                for process in &found {
+                    send(process, Signal::STOP);
+                    stopped.insert((process.pid, process.started));
+                }
+                found = alive();
+                found.retain(|process| !stopped.contains(&(process.pid, process.started)));
+            }
+            let left = alive();
+            for process in &left {
+                send(process, Signal::KILL);
+            }
+            if Instant::now() >= deadline {
+                return left.len().max(1);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// A signal for this process and no other, should it have ended meanwhile and its id have a new owner.
+    fn send(process: &Process, signal: Signal) {
+        let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
+        let handle = pidfd_open(pid, PidfdFlags::empty());
+        if read(process.pid).is_none_or(|now| now.started != process.started) {
+            return;
+        }
+        // Whoever is gone, or is not ours to kill, is looked at again by `end`.
+        let _ = match handle {
+            Ok(handle) => pidfd_send_signal(handle, signal),
+            // Kernels before 5.3 know processes by their ids only.
+            Err(_) => kill_process(pid, signal),
+        };
+    }
+
+    pub(super) fn below(root: u32, all: &[Process]) -> Vec<Process> {
+        let mut parents = HashSet::from([root]);
+        let mut below = Vec::new();
+        // Children may come before their parents: ids wrap around.
+        loop {
+            let before = below.len();
+            for process in all {
+                if parents.contains(&process.parent) && process.pid != root && parents.insert(process.pid) {
+                    below.push(*process);
+                }
+            }
+            if below.len() == before {
+                return below;
+            }
+        }
+    }
+
+    fn all() -> Vec<Process> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(read).collect()
+    }
+
+    fn read(pid: u32) -> Option<Process> {
+        parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name is in parentheses and may contain anything, also parentheses; the rest is numbers.
+    pub(super) fn parse(pid: u32, stat: &[u8]) -> Option<Process> {
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let text = std::str::from_utf8(&stat[end + 1..]).ok()?;
+        let fields: Vec<_> = text.split_ascii_whitespace().collect();
+        Some(Process {
+            pid,
+            dead: matches!(*fields.first()?, "Z" | "X") && matches!(*fields.get(17)?, "0" | "1"),
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn process(pid: u32, parent: u32) -> Process {
+            Process { pid, parent, session: 1, started: 5, dead: false }
+        }
+
+        #[test]
+        fn a_process_may_call_itself_anything() {
+            let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0";
+            let stat = format!("12 (a) R 1 1 (\n) {tail}");
+            let expected = Process { pid: 12, parent: 7, session: 9, started: 4711, dead: false };
+            assert_eq!(parse(12, stat.as_bytes()), Some(expected));
+            assert_eq!(parse(12, b"12 (x) S 7"), None);
+        }
+
+        #[test]
+        fn a_process_is_alive_as_long_as_one_of_its_threads() {
+            let is_dead = |threads: u32| {
+                let stat = format!("12 (a) Z 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 4711 0 0");
+                parse(12, stat.as_bytes()).unwrap().dead
+            };
+            assert_eq!([is_dead(1), is_dead(2)], [true, false]);
+        }
+
+        #[test]
+        fn a_tree_is_ended_up_to_its_root() {
+            let text = "(setsid sleep 1000 & sleep 1000) & trap '' TERM; while :; do sleep 0.01; done";
+            let mut root = std::process::Command::new("sh").args(["-c", text]).spawn().unwrap();
+            while below(root.id(), &all()).len() < 3 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let known = below(root.id(), &all());
+            // The root goes on, so that there is always a new child: not all can be ended, but all that were there.
+            send(&read(root.id()).unwrap(), Signal::STOP);
+            assert_eq!(end_tree(root.id()), 0);
+            for process in known {
+                assert!(read(process.pid).is_none_or(|now| now.dead || now.started != process.started));
+            }
+            assert_eq!(root.try_wait().unwrap(), None);
+            root.kill().unwrap();
+            root.wait().unwrap();
+        }
+
+        #[test]
+        fn everything_below_a_process_is_found_in_any_order() {
+            let all =
+                [process(3, 9), process(9, 5), process(5, 1), process(6, 1), process(4, 3), process(1, 0)];
+            let mut pids: Vec<_> = below(5, &all).iter().map(|process| process.pid).collect();
+            pids.sort_unstable();
+            assert_eq!(pids, [3, 4, 9]);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{end_session, end_tree};
+
+/// Elsewhere nobody can say what belongs to a process; the supervisor kills the groups that it knows.
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    pub(crate) fn end_tree(_root: u32) -> usize {
+        0
+    }
+
+    pub(crate) fn end_session(_leader: u32) -> usize {
+        0
+    }
+}

@@ -1,0 +1,119 @@
+//! Tools that reach out: `web_fetch`, `web_search` and `http.request`.
+//!
+//! Every address a model chose goes through the guard of `net`; every text that comes back is inside a fence. Nothing
+//! here decides whether a call is permitted: `prepare` names host, address and method for those who do.
+
+mod cache;
+mod charset;
+mod fence;
+mod fetch;
+mod html;
+mod page;
+mod request;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_net::{Address, Client, Guard, NetError};
+use tidegate_policy::{Permitted, Subject, SubjectKind};
+
+use crate::tool::{Tool, ToolFailure};
+
+pub use fence::fence;
+pub use request::{HttpRequest, request};
+pub use search::{SearchProvider, WebSearchSettings};
+
+/// How the tools of this module work.
+#[derive(Clone, Debug, Default)]
+pub struct WebSettings {
+    /// Judges the addresses models choose; `Guard::allowing` what the operator allowed.
+    pub guard: Guard,
+    pub fetch: WebFetchSettings,
+    pub search: WebSearchSettings,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebFetchSettings {
+    /// Characters of a page at most.
+    pub max_chars: usize,
+    pub timeout: Duration,
+    pub max_redirects: usize,
+    /// Zero keeps nothing.
+    pub cache_ttl: Duration,
+}
+
+impl Default for WebFetchSettings {
+    fn default() -> Self {
+        Self {
+            max_chars: 50_000,
+            timeout: Duration::from_secs(30),
+            max_redirects: 3,
+            cache_ttl: Duration::from_mins(15),
+        }
+    }
+}
+
+/// Every tool of this module.
+pub fn web_tools(settings: WebSettings) -> Vec<Arc<dyn Tool>> {
+    let client = Client::default().guarded_by(settings.guard);
+    vec![
+        Arc::new(fetch::WebFetch::new(client.clone(), settings.fetch)),
+        Arc::new(search::WebSearch::new(client.clone(), settings.search)),
+        Arc::new(request::HttpTool::new(client)),
+    ]
+}
+
+/// Reads an address that a model chose, as far as that goes without asking anybody.
+fn chosen(client: &Client, url: &str) -> Result<Address, ToolFailure> {
+    let address = Address::read(url).map_err(|error| ToolFailure::arguments(error.to_string()))?;
+    client.guard().screen(&address).map_err(|error| failed(&error))?;
+    Ok(address)
+}
+
+/// What a rule can look at in a call of an address.
+fn subjects(address: &Address, method: &str) -> Vec<Subject> {
+    vec![
+        Subject::new(SubjectKind::Host, address.host()),
+        Subject::new(SubjectKind::Url, address.as_str()),
+        Subject::new(SubjectKind::Method, method),
+    ]
+}
+
+/// A failure of the network. One of the guard says so where programs look for refusals.
+fn failed(error: &NetError) -> ToolFailure {
+    let mut failure = ToolFailure::execution(error.to_string());
+    failure.details = match error {
+        NetError::Forbidden { host, class, .. } => Some(json!({ "policy": {
+            "verdict": "deny",
+            "stage": "egress",
+            "rule": "egress.private",
+            "reason": error.to_string(),
+            "host": host,
+            "class": class.to_string(),
+        } })),
+        error if error.is_timeout() => Some(json!({ "timedOut": true })),
+        _ => None,
+    };
+    failure
+}
+
+/// The arguments of a permitted call as its tool's own type. They fitted the schema.
+fn arguments<A: serde::de::DeserializeOwned>(permitted: &Permitted) -> Result<A, ToolFailure> {
+    read_arguments(permitted.prepared().args())
+}
+
+fn read_arguments<A: serde::de::DeserializeOwned>(args: &serde_json::Value) -> Result<A, ToolFailure> {
+    A::deserialize(args).map_err(|error| ToolFailure::arguments(error.to_string()))
+}
+
+/// The beginning of a text: so many characters, and whether there were more.
+fn beginning(text: &str, chars: usize) -> (&str, bool) {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}

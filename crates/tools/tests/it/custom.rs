@@ -1,0 +1,145 @@
+//! Tools from the configuration that run a command.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_protocol::{Risk, ToolErrorCode};
+use tidegate_tools::{
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, HttpSpec, Output,
+    ToolFailure,
+};
+
+use crate::stage::{Stage, is_gone};
+
+fn command(argv: &[&str]) -> CommandSpec {
+    CommandSpec {
+        argv: argv.iter().map(ToString::to_string).collect(),
+        stdin_json: false,
+        env: BTreeMap::new(),
+        output: CommandOutput::Text,
+    }
+}
+
+fn spec(kind: CustomKind) -> CustomSpec {
+    CustomSpec {
+        name: "weather".into(),
+        description: "Tells the weather.".into(),
+        input_schema: json!({
+            "type": "object",
+            "properties": { "city": { "type": "string" }, "unit": { "type": "string" } },
+            "required": ["city"]
+        }),
+        risk: Risk::Execute,
+        idempotent: true,
+        timeout: Duration::from_secs(1),
+        kind,
+    }
+}
+
+async fn call(stage: &Stage, command: CommandSpec, args: Value) -> Result<Output, ToolFailure> {
+    let tool = CustomTool::new(spec(CustomKind::Command(command)), stage.processes.clone()).unwrap();
+    stage.call(&tool, args).await
+}
+
+#[tokio::test]
+async fn a_value_arrives_as_the_one_word_it_was() {
+    let stage = Stage::new();
+    let words = command(&["printf", "[%s]", "--unit={{unit}}", "{{city}}", "{{unit}}"]);
+    for city in ["a b", "$(id)", "'; rm -rf ~ #", "* ? ~", "line\nline", "\"", ""] {
+        let output = call(&stage, words.clone(), json!({ "city": city })).await.unwrap();
+        assert_eq!(output.data.unwrap()["stdout"], format!("[{city}]"));
+    }
+    let output = call(&stage, words, json!({ "city": "x", "unit": "C" })).await.unwrap();
+    assert_eq!(output.data.unwrap()["stdout"], "[--unit=C][x][C]");
+}
+
+#[tokio::test]
+async fn a_value_that_looks_like_an_option_is_refused() {
+    let stage = Stage::new();
+    let failure = call(&stage, command(&["ls", "{{city}}"]), json!({ "city": "--help" })).await.unwrap_err();
+    assert_eq!(failure.code, ToolErrorCode::InvalidArgs);
+    assert!(failure.message.contains("city"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn arguments_come_on_the_input_as_json() {
+    let stage = Stage::new();
+    let cat = CommandSpec { stdin_json: true, output: CommandOutput::Json, ..command(&["cat"]) };
+    let args = json!({ "city": "Zürich", "unit": "C" });
+    let output = call(&stage, cat, args.clone()).await.unwrap();
+    assert_eq!(output.data, Some(args));
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_read_its_input_answers_all_the_same() {
+    let stage = Stage::new();
+    let echo = CommandSpec { stdin_json: true, ..command(&["echo", "fine"]) };
+    let output = call(&stage, echo, json!({ "city": "x".repeat(50_000) })).await.unwrap();
+    assert_eq!(output.data.unwrap()["stdout"], "fine\n");
+}
+
+#[tokio::test]
+async fn output_that_should_be_json_and_is_not_is_a_failure() {
+    let stage = Stage::new();
+    let echo = CommandSpec { output: CommandOutput::Json, ..command(&["echo", "not json"]) };
+    let failure = call(&stage, echo, json!({ "city": "x" })).await.unwrap_err();
+    assert_eq!(failure.code, ToolErrorCode::ExecutionError);
+    assert!(failure.message.contains("not JSON"), "{}", failure.message);
+    assert_eq!(failure.output.unwrap().data.unwrap()["stdout"], "not json\n");
+}
+
+#[tokio::test]
+async fn a_configured_variable_is_there_and_nothing_of_ours() {
+    let stage = Stage::new();
+    let env = [("UNIT".to_owned(), "K".to_owned())].into();
+    let output =
+        call(&stage, CommandSpec { env, ..command(&["env"]) }, json!({ "city": "x" })).await.unwrap();
+    let stdout = output.data.unwrap()["stdout"].as_str().unwrap().to_owned();
+    let mut lines: Vec<_> = stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["PATH=/usr/local/bin:/usr/bin:/bin", "UNIT=K"]);
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_killed() {
+    let stage = Stage::new();
+    let failure = call(&stage, command(&["sleep", "73.001"]), json!({ "city": "x" })).await.unwrap_err();
+    assert!(failure.message.contains("its time was over"), "{}", failure.message);
+    assert!(is_gone("73.001").await);
+}
+
+#[tokio::test]
+async fn an_abort_kills_it() {
+    let stage = Stage::new();
+    let abort = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stage.cancel.cancel();
+    };
+    let sleep = call(&stage, command(&["sleep", "73.002"]), json!({ "city": "x" }));
+    let (result, ()) = tokio::join!(sleep, abort);
+    assert_eq!(result.unwrap_err().message, "it was stopped");
+    assert!(is_gone("73.002").await);
+}
+
+#[tokio::test]
+async fn a_configuration_that_makes_no_tool_is_told_why() {
+    let stage = Stage::new();
+    let http = CustomKind::Http(HttpSpec {
+        method: "GET".into(),
+        url: "https://api.example/".into(),
+        headers: BTreeMap::new(),
+        body: None,
+    });
+    let new = |spec| CustomTool::new(spec, stage.processes.clone()).err();
+    assert_eq!(new(spec(http)), Some(CustomError::NotACommand));
+    let plain = spec(CustomKind::Command(command(&["true"])));
+    assert_eq!(
+        new(CustomSpec { input_schema: json!({ "type": "array" }), ..plain.clone() }),
+        Some(CustomError::Schema)
+    );
+    let env = [("A B".to_owned(), String::new())].into();
+    let odd = spec(CustomKind::Command(CommandSpec { env, ..command(&["true"]) }));
+    assert_eq!(new(odd), Some(CustomError::Variable("A B".into())));
+    assert_eq!(new(plain), None);
+}
