@@ -192,6 +192,9 @@ impl From<SettingsError> for Failure {
             SettingsError::UnknownPrice { model } => {
                 Self::with_usual_hint(code, texts::UNKNOWN_PRICE.with(&[("model", &model)]))
             }
+            SettingsError::ToolRules(problem) => {
+                Self::with_usual_hint(code, texts::tools::RULES_UNUSABLE.with(&[("problem", &problem)]))
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod registry;
 mod signals;
 mod store;
 mod texts;
+mod toolbox;
 
 use std::process::ExitCode;
 

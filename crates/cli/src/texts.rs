@@ -1,5 +1,7 @@
 //! What the command line says, in both languages. Codes, keys and commands are never translated.
 
+pub(crate) mod tools;
+
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::catalogue::Text;
 use tidegate_runtime::texts;
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn both_languages_have_the_same_places_to_fill() {
-        for (name, text) in ALL {
+        for (name, text) in ALL.iter().chain(tools::ALL) {
             assert_eq!(Text::places(text.en), Text::places(text.zh), "{name}");
             assert!(!text.en.is_empty() && !text.zh.is_empty(), "{name}");
         }

@@ -36,7 +36,7 @@ pub use error::EngineError;
 pub use events::{EngineEvent, Events, Missed, RunChange};
 pub use home::{Home, HomeLock};
 pub use live::{Answer, Partial};
-pub use settings::{Settings, SettingsError, Wish};
+pub use settings::{GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use submit::{Follower, Request, Submitted};

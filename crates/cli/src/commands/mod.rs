@@ -14,6 +14,7 @@ mod runs;
 mod sessions;
 mod status;
 mod table;
+mod tools;
 mod usage;
 
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status, usage,
+    Entry, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -81,6 +81,14 @@ const USAGE_FLAGS: &[Flag] = &[
     flag("agent", Takes::Value("id"), "only this agent", "只看该 agent"),
     flag("session", Takes::Value("name"), "only this conversation", "只看该会话"),
 ];
+
+const ARGS: Flag = flag("args", Takes::Value("json"), "the arguments, as a JSON object", "参数，JSON 对象");
+const ROOT: Flag = flag(
+    "root",
+    Takes::Value("dir"),
+    "the folder that the tool is held to (default: this one)",
+    "工具限定的目录（默认：当前目录）",
+);
 
 const ASK_FLAGS: &[Flag] = &[
     flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）"),
@@ -200,6 +208,15 @@ rows! {
         "let no model stand in", "清空备用模型";
     ["models" "test"] "[model]" (0, 1) &[AGENT, PROFILE], Option, models::test,
         "make one tiny call and tell what came of it", "做一次极小的调用并说明结果";
+    ["tools" "list"] "" (0, 0)
+        &[AGENT, flag("allowed", Takes::Nothing, "only those that policy leaves to the agent", "只列出策略允许该 agent 使用的")], Option, tools::list,
+        "the tools there are; a terminal shows what policy says, a pipe gets JSON", "列出工具；终端上显示策略结论，管道中输出 JSON";
+    ["tools" "info"] "<tool>" (1, 1) &[AGENT], Option, tools::info,
+        "one tool: its arguments, and how it runs", "显示一个工具：参数与运行方式";
+    ["tools" "explain"] "<tool>" (1, 1)
+        &[ARGS, AGENT, flag("session", Takes::Value("key"), "in this session (default: the keyboard)", "在该会话中（默认：键盘）"),
+          flag("model", Takes::Value("name"), "while this model answers, as provider/model", "由该模型回答时，写作 provider/model"), ROOT], Option, tools::explain,
+        "what would become of a call, and which rule says so; nothing is run", "说明调用会如何处理、由哪条规则决定；不会执行";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
         "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";
     ["channels" "list"] "" (0, 0) &[], Option, channels::list,

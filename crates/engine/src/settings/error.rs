@@ -1,5 +1,6 @@
 //! Why a request does not fit the configuration.
 
+use tidegate_policy::tools::RuleProblem;
 use tidegate_protocol::{ErrorBody, ErrorCode, ModelRef};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +19,8 @@ pub enum SettingsError {
         "nobody knows what {model} costs, and a budget in dollars must not be exceeded; give its cost in models.providers"
     )]
     UnknownPrice { model: ModelRef },
+    #[error("the rules about tools cannot be used: {0}")]
+    ToolRules(#[from] RuleProblem),
 }
 
 impl SettingsError {
@@ -28,6 +31,7 @@ impl SettingsError {
             Self::UnknownModel { .. } => ErrorCode::InvalidValue,
             Self::NotListed { .. } | Self::PolicyDenied { .. } => ErrorCode::PolicyDenied,
             Self::UnknownPrice { .. } => ErrorCode::BudgetExceeded,
+            Self::ToolRules(_) => ErrorCode::ConfigInvalid,
         }
     }
 

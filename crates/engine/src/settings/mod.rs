@@ -7,6 +7,10 @@ mod having_tests;
 mod models;
 #[cfg(test)]
 mod tests;
+mod tool_rules;
+mod tools;
+#[cfg(test)]
+mod tools_tests;
 
 use std::time::Duration;
 
@@ -18,6 +22,7 @@ use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
 pub use error::SettingsError;
+pub use tools::{GroupTools, ToolContext};
 
 /// Messages of history the `ask` contract shows a model.
 const HISTORY: u32 = 12;

@@ -1,7 +1,7 @@
 //! Patterns with `*`, for names and for paths. No expressions: what a pattern means can be said in one sentence.
 
 /// Whether a text fits a pattern in which `*` stands for any number of any characters.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+pub fn fits(pattern: &str, text: &str) -> bool {
     wild(pattern.as_bytes(), text.as_bytes(), |item| *item == b'*', |item, byte| item == byte)
 }
 

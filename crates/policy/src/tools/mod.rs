@@ -21,6 +21,7 @@ use tidegate_protocol::AllowRuleId;
 
 use crate::approval::AllowRule;
 
+pub use glob::fits;
 pub use names::{BUILT_IN, normalise};
 pub use pipeline::{Pipeline, ToolPolicy};
 pub use profile::Profile;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use custom::{CustomHttp, CustomTool, ToolRisk};
 pub use exec::{AgentExec, ApplyPatch, Exec, ExecAsk, ExecFallback, ExecHost, ExecSecurity};
-pub use rule::{RuleExample, RuleExamples, RuleMode, RuleWhen, ToolRule};
+pub use rule::{ArgumentValue, RuleExample, RuleExamples, RuleMode, RuleWhen, ToolRule};
 pub use web::{SearchProvider, Web, WebFetch, WebSearch};
 
 /// The tools that are built in; `policy` groups them and `tools` has them.
@@ -88,14 +88,14 @@ pub struct Tools {
     pub allow: Option<Vec<String>>,
     /// Never these, whatever else allows them.
     pub deny: Vec<String>,
-    /// These beside what the profile has.
+    /// These beside what the profile has; not for agents with a profile of their own.
     pub also_allow: Vec<String>,
     /// Narrower lists while a provider or one model answers, by `provider` or `provider/model`.
     pub by_provider: BTreeMap<String, ProviderTools>,
-    /// What becomes of calls, by name, glob or group.
+    /// What becomes of calls, by name, glob or group; the strictest that fits counts.
     pub modes: BTreeMap<String, ToolMode>,
-    /// What becomes of calls that start programs or change things elsewhere, where `modes` says nothing. Commands have
-    /// rules of their own in `tools.exec`.
+    /// What becomes of calls that start programs or change things elsewhere; `modes` can only be stricter. Commands have
+    /// their own keys in `tools.exec`.
     pub high_risk: ToolMode,
     /// Rules about what calls touch.
     pub rules: Vec<ToolRule>,

@@ -59,8 +59,16 @@ pub struct RuleWhen {
     pub method: Vec<String>,
     /// The first words of a command, such as `git push`.
     pub command: Vec<String>,
-    /// Arguments by name: texts of which one must match, with `*` for any text.
-    pub args: BTreeMap<String, Vec<String>>,
+    /// Arguments by name, each with values of which one must match; `*` stands for any text.
+    pub args: BTreeMap<String, Vec<ArgumentValue>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ArgumentValue {
+    Text(String),
+    Number(i64),
+    Truth(bool),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +83,7 @@ pub struct RuleExamples {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RuleExample {
-    /// The tool that is called; needed where the rule's `tool` is a glob or group.
+    /// The tool that is called; one that the rule is about when absent.
     #[schemars(length(min = 1))]
     pub tool: Option<String>,
     /// A file or folder it touches.
@@ -86,8 +94,8 @@ pub struct RuleExample {
     pub url: Option<String>,
     /// The HTTP method.
     pub method: Option<String>,
-    /// The command it runs, a word each.
-    pub command: Vec<String>,
+    /// The command it runs, its words separated by blanks.
+    pub command: Option<String>,
     /// The arguments.
     pub args: Map<String, Value>,
 }

@@ -1,0 +1,114 @@
+//! `tools explain`: what would become of a call, and which rule says so. Nothing is run.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use tidegate_policy::Prepared;
+use tidegate_policy::tools::{Decision, Verdict};
+use tidegate_protocol::ErrorCode;
+
+use super::{Known, arguments, call, decided_json, verdict};
+use crate::Outcome;
+use crate::app::App;
+use crate::arguments::{Command, Parsed};
+use crate::commands::block_on;
+use crate::failure::{Failure, Message};
+use crate::output::{print, print_json, print_line, printable, table};
+use crate::texts::tools as words;
+
+pub(in crate::commands) fn explain(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let args = arguments(command, parsed)?;
+    let known = Known::new(app, parsed)?;
+    let spec = known.find(app, &parsed.arguments[0])?;
+    let prepared = match args {
+        None => None,
+        Some(args) => Some(block_on(async {
+            let prepared = known.registry.prepare(call(&spec.name, args), &known.place).await;
+            prepared.map_err(|failure| Failure::new(ErrorCode::InvalidValue, Message::plain(failure.message)))
+        })?),
+    };
+    let decision = prepared.as_ref().map_or_else(|| known.outline(spec), |prepared| known.decide(prepared));
+    if parsed.has("json") {
+        print_json(&explained_json(&known, &spec.name, prepared.as_ref(), &decision))?;
+    } else {
+        print(&explained(app, &known, &spec.name, prepared.as_ref(), &decision))?;
+        if prepared.is_none() {
+            print_line(&format!("\n{}", app.output.dim(app.say(words::EXPLAIN_WITHOUT_ARGS))))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explained_json(known: &Known, tool: &str, prepared: Option<&Prepared>, decision: &Decision) -> Value {
+    let mut value = decided_json(decision);
+    value["tool"] = tool.into();
+    value["agent"] = known.scope.agent.as_str().into();
+    value["session"] = known.place.requester.session.as_str().into();
+    value["canBeSaved"] = decision.can_be_saved.into();
+    value["trail"] = json!(decision.trail);
+    if let Some(prepared) = prepared {
+        value["call"] = json!({
+            "args": prepared.args(),
+            "subjects": prepared.subjects(),
+            "plan": prepared.plan(),
+        });
+    }
+    value
+}
+
+fn explained(
+    app: &App,
+    known: &Known,
+    tool: &str,
+    prepared: Option<&Prepared>,
+    decision: &Decision,
+) -> String {
+    let lead = match decision.verdict {
+        Verdict::Allow => words::EXPLAIN_ALLOW,
+        Verdict::Ask => words::EXPLAIN_ASK,
+        Verdict::Deny => words::EXPLAIN_DENY,
+    };
+    let lead = app.fill(lead, &[("tool", &printable(tool)), ("agent", &known.scope.agent.as_str())]);
+    let mut facts = vec![
+        vec![app.say(words::EXPLAIN_RULE).to_owned(), printable(&decision.rule)],
+        vec![app.say(words::EXPLAIN_STAGE).to_owned(), name(&json!(decision.stage))],
+        vec![app.say(words::EXPLAIN_REASON).to_owned(), printable(&decision.reason)],
+    ];
+    facts.extend(prepared.iter().flat_map(|prepared| touched(app, prepared)));
+    let titles = app.say(words::EXPLAIN_TITLES).split(',').map(|title| app.output.dim(title)).collect();
+    let mut trail: Vec<Vec<String>> = vec![titles];
+    trail.extend(decision.trail.iter().map(|said| {
+        vec![name(&json!(said.stage)), app.say(verdict(said.verdict)).to_owned(), printable(&said.rule)]
+    }));
+    let mut text = format!("{}\n{}", app.output.bold(&lead), table(&facts));
+    if trail.len() > 1 {
+        let _ = write!(text, "\n{}\n{}", app.say(words::EXPLAIN_TRAIL), table(&trail));
+    }
+    text
+}
+
+/// What the call would touch and start, as policy sees it.
+fn touched(app: &App, prepared: &Prepared) -> Vec<Vec<String>> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for subject in prepared.subjects() {
+        let shown = format!("{} {}", name(&json!(subject.kind)), subject.value);
+        rows.push(vec![app.say(words::EXPLAIN_TOUCHES).to_owned(), printable(&shown)]);
+    }
+    let Some(plan) = prepared.plan() else { return rows };
+    if let Some(opaque) = plan.opaque() {
+        let shell = app.fill(words::EXPLAIN_SHELL, &[("reason", &printable(&opaque.reason))]);
+        rows.push(vec![app.say(words::EXPLAIN_RUNS).to_owned(), shell]);
+        return rows;
+    }
+    for launch in plan.launches() {
+        let shown = format!("{} {:?}", launch.program.path, &launch.argv[1..]);
+        rows.push(vec![app.say(words::EXPLAIN_RUNS).to_owned(), printable(&shown)]);
+    }
+    rows
+}
+
+/// How a value is called on the wire.
+fn name(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

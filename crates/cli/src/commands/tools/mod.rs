@@ -1,0 +1,173 @@
+//! `tools`: which there are, what policy says about them, and running one by hand.
+
+mod explain;
+mod info;
+mod list;
+
+use std::path::PathBuf;
+
+pub(super) use explain::explain;
+pub(super) use info::info;
+pub(super) use list::list;
+use serde_json::{Value, json};
+use tidegate_config::Loaded;
+use tidegate_engine::{Home, Settings, ToolContext};
+use tidegate_models::{OFFLINE, parse_ref};
+use tidegate_policy::approval::AllowRule;
+use tidegate_policy::tools::{Circumstances, Decision, Pipeline, Trust, Verdict};
+use tidegate_policy::{Preparation, Prepared, Principal, Requester};
+use tidegate_protocol::{ErrorCode, Risk, Scope, ToolCall, ToolSource};
+use tidegate_runtime::catalogue::Text;
+use tidegate_tools::{Place, Registry, ToolSpec};
+
+use crate::app::{App, home_of};
+use crate::arguments::{Command, Parsed, closest};
+use crate::commands::block_on;
+use crate::failure::{Failure, With as _};
+use crate::output::printable;
+use crate::store::open_existing;
+use crate::texts;
+use crate::texts::tools as words;
+use crate::toolbox::toolbox;
+
+/// The session of a person at the keyboard.
+const KEYBOARD: &str = "cli";
+
+/// What these commands look at. Nothing here changes anything, so nobody is asked for the home.
+struct Known {
+    registry: Registry,
+    scope: Scope,
+    place: Place,
+    pipeline: Pipeline,
+    trust: Trust,
+    /// What people allowed for good.
+    allowed: Vec<AllowRule>,
+}
+
+impl Known {
+    fn new(app: &App, parsed: &Parsed) -> Result<Self, Failure> {
+        let home = home_of(parsed)?;
+        let loaded = app.config(&home)?;
+        let settings = Settings::new(&loaded);
+        let scope = settings.scope(parsed.value("agent"))?;
+        let session = parsed.value("session").unwrap_or(KEYBOARD);
+        let model = parsed.value("model").and_then(|text| parse_ref(text, OFFLINE));
+        let context = ToolContext {
+            provider: model.as_ref().map(|model| model.provider.as_str()),
+            model: model.as_ref().map(|model| model.model.as_str()),
+            ..ToolContext::default()
+        };
+        Ok(Self {
+            pipeline: settings.pipeline(&scope, &context)?,
+            trust: settings.trust(&scope, session),
+            place: place(&home, &scope, session, parsed)?,
+            allowed: saved(&home, &loaded, &scope)?,
+            registry: toolbox()?,
+            scope,
+        })
+    }
+
+    fn find(&self, app: &App, name: &str) -> Result<&ToolSpec, Failure> {
+        if let Some(tool) = self.registry.find(name) {
+            return Ok(tool.spec());
+        }
+        let message = words::TOOL_NOT_FOUND.with(&[("name", &printable(name))]);
+        let failure = Failure::new(ErrorCode::NotFound, message);
+        let known = self.registry.specs().map(|spec| spec.name.as_str());
+        Err(match closest(&name.to_lowercase(), known) {
+            Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
+            None => failure.with_hint(words::SEE_TOOLS.with(&[("program", &app.program)])),
+        })
+    }
+
+    fn decide(&self, prepared: &Prepared) -> Decision {
+        self.pipeline.decide(prepared, &Circumstances { trust: self.trust, allowed: &self.allowed })
+    }
+
+    /// What policy says about a tool before anybody knows what it is called with.
+    fn outline(&self, spec: &ToolSpec) -> Decision {
+        let call = call(&spec.name, json!({}));
+        let requester = self.place.requester.clone();
+        self.decide(&Prepared::new(call, requester, spec.risk, spec.idempotent, Preparation::default()))
+    }
+}
+
+fn call(name: &str, args: Value) -> ToolCall {
+    ToolCall { id: KEYBOARD.to_owned(), name: name.to_owned(), args, source: ToolSource::Cli }
+}
+
+/// Where a call of these commands is made: the folder of the caller, or the one that was named.
+fn place(home: &Home, scope: &Scope, session: &str, parsed: &Parsed) -> Result<Place, Failure> {
+    let root = root(parsed)?;
+    let owner = Principal::local_owner(scope.tenant.clone());
+    let path = std::env::var("PATH").map(|path| ("PATH".to_owned(), path));
+    Ok(Place {
+        requester: Requester {
+            scope: scope.clone(),
+            session: session.to_owned(),
+            actor: owner.actor().to_owned(),
+            root: root.to_string_lossy().into_owned(),
+        },
+        root,
+        forbidden: vec![home.root().to_owned()],
+        env: path.into_iter().collect(),
+    })
+}
+
+/// The folder that file tools are held to, as it really is.
+fn root(parsed: &Parsed) -> Result<PathBuf, Failure> {
+    let asked = match parsed.value("root") {
+        Some(root) => PathBuf::from(root),
+        None => std::env::current_dir()?,
+    };
+    asked.canonicalize().ok().filter(|root| root.is_dir()).ok_or_else(|| {
+        let message = words::NO_SUCH_FOLDER.with(&[("path", &printable(&asked.to_string_lossy()))]);
+        Failure::new(ErrorCode::InvalidValue, message)
+    })
+}
+
+fn saved(home: &Home, loaded: &Loaded, scope: &Scope) -> Result<Vec<AllowRule>, Failure> {
+    block_on(async {
+        match open_existing(home, &loaded.config).await? {
+            Some(store) => Ok(store.allow_rules(&scope.tenant, Some(scope)).await?),
+            None => Ok(Vec::new()),
+        }
+    })
+}
+
+/// What `--args` says; nothing when it is not there.
+fn arguments(command: &'static Command, parsed: &Parsed) -> Result<Option<Value>, Failure> {
+    let Some(text) = parsed.value("args") else { return Ok(None) };
+    let read = serde_json::from_str(text);
+    read.map(Some).map_err(|cause| {
+        let message = words::INVALID_ARGS.with(&[("cause", &cause)]);
+        Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
+    })
+}
+
+fn decided_json(decision: &Decision) -> Value {
+    json!({
+        "verdict": decision.verdict,
+        "stage": decision.stage,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "allowedBy": decision.allowed_by,
+    })
+}
+
+fn verdict(verdict: Verdict) -> Text {
+    match verdict {
+        Verdict::Allow => words::ALLOWED,
+        Verdict::Ask => words::ASKS,
+        Verdict::Deny => words::DENIED,
+    }
+}
+
+fn risk(risk: Risk) -> Text {
+    match risk {
+        Risk::Read => words::RISK_READ,
+        Risk::Write => words::RISK_WRITE,
+        Risk::Network => words::RISK_NETWORK,
+        Risk::Execute => words::RISK_EXECUTE,
+    }
+}
