@@ -1,5 +1,6 @@
 //! `web_fetch`: the readable text of one page.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -96,7 +97,7 @@ impl WebFetch {
         let fetched =
             self.client.fetch(self.exchange(address.as_str())).await.map_err(|error| failed(&error))?;
         let url = fetched.url.clone();
-        let failing = fetched.status >= 400;
+        let failing = !(200..300).contains(&fetched.status);
         let seen = self.extract(fetched, args.extract_mode.into()).await;
         match seen {
             Ok(seen) if failing => Err(refusal(&seen)),
@@ -161,7 +162,7 @@ impl WebFetch {
             content.push_str("\n(The page was asked for over https and came unencrypted after a redirect.)");
         }
         if let Some(note) = &page.note {
-            content.push_str(&format!("\n({note})"));
+            let _ = write!(content, "\n({note})");
         }
         let data = json!({
             "url": url,
