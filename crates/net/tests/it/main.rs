@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 mod fetching;
+mod proxies;
 mod refusing;

@@ -115,6 +115,9 @@ async fn what_is_not_text_is_refused_with_type_and_size() {
     let server = WebServer::of_pages([("/", Page::new(200, "image/png", [0_u8; 77]))]).await;
     let failure = fetch(&tool(&[&server]), json!({ "url": server.url("/") })).await.unwrap_err();
     assert!(failure.message.ends_with("it is image/png (77 bytes), not text"), "{}", failure.message);
+    let server = WebServer::of_pages([("/", Page::new(404, "image/png", [0_u8; 77]))]).await;
+    let failure = fetch(&tool(&[&server]), json!({ "url": server.url("/") })).await.unwrap_err();
+    assert_eq!((failure.message.as_str(), failure.output), ("127.0.0.1 answered 404", None));
 }
 
 #[tokio::test]
