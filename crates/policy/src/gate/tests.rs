@@ -189,6 +189,16 @@ fn a_question_that_nobody_answers_is_a_no_otherwise() {
 }
 
 #[test]
+fn an_unanswered_question_cannot_be_saved_any_more() {
+    let write = touching("write", Risk::Write, &["a.md"]);
+    let Err(Held::Asks(_, asked)) = asking().permit(write.clone(), &NORMAL) else { panic!() };
+    assert!(asked.can_be_saved);
+    let refused = asking().permit_unanswered(write, &NORMAL).unwrap_err();
+    assert_eq!(gist(&refused), (Verdict::Deny, StageKind::Global, "tools.modes.write"));
+    assert!(!refused.can_be_saved);
+}
+
+#[test]
 fn an_unanswered_question_does_not_undo_a_deny_and_is_none_where_the_rules_have_come_to_allow() {
     let rules = [saved_command(1, "/usr/bin/git", &["status"])];
     let security = ExecPolicy { security: Security::Deny, ..falls_back() };
