@@ -63,6 +63,13 @@ fn what_the_rules_allow_passes_as_it_is() {
 }
 
 #[test]
+fn a_gate_shows_the_rules_it_goes_by() {
+    let gate = gate(&ToolPolicy { exec: open_exec(), ..policy(Profile::Minimal) });
+    assert_eq!(gate.pipeline().tools(["read", "session_status"], Trust::Normal), ["session_status"]);
+    assert_eq!(gate.pipeline().exec(), &open_exec());
+}
+
+#[test]
 fn the_plan_that_passes_is_the_plan_that_was_prepared() {
     let plan = plan(&[&["git", "status"], &["ls", "-l"]]);
     let gate = gate(&ToolPolicy { exec: open_exec(), ..policy(Profile::Coding) });
