@@ -11,6 +11,7 @@ mod tool_rules;
 mod tools;
 #[cfg(test)]
 mod tools_tests;
+mod workplace;
 
 use std::time::Duration;
 
