@@ -12,8 +12,8 @@ mod tool;
 mod web;
 
 pub use custom::{
-    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall,
-    HttpSpec, HttpSpecError, HttpTemplate, TemplateError,
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, HttpSpec, HttpSpecError, TemplateError,
+    custom_tool,
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
 pub use loops::{LoopLimits, Loops, Repeat};
