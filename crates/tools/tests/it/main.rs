@@ -7,3 +7,4 @@ mod exec;
 mod loops;
 mod process;
 mod stage;
+mod terminal;
