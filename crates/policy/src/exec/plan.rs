@@ -123,7 +123,7 @@ impl Plan {
             Ok(sketch) => Self::of_sketch(sketch, place, lookup),
             Err(reason) => {
                 let shell = lookup.shell().ok_or(PlanError::NoShell)?;
-                let argv = vec![shell.path.clone(), "-c".to_owned(), text.to_owned()];
+                let argv = shell_argv(&shell, text);
                 let opaque = Opaque { reason, script: text.to_owned() };
                 Ok(Self::single(Launch { program: shell, argv }, place, Some(opaque)))
             }
@@ -229,6 +229,16 @@ fn launch(argv: Vec<String>, place: &PlanPlace, lookup: &dyn Lookup) -> Result<L
         Some(program) => Ok(Launch { program, argv }),
         None => Err(PlanError::NotFound { word: word.to_owned() }),
     }
+}
+
+/// A script that begins like an option would be taken for one.
+fn shell_argv(shell: &Program, text: &str) -> Vec<String> {
+    let mut argv = vec![shell.path.clone(), "-c".to_owned()];
+    if text.starts_with(['-', '+']) {
+        argv.push("--".to_owned());
+    }
+    argv.push(text.to_owned());
+    argv
 }
 
 /// A script longer than this is not a command somebody can judge.

@@ -3,6 +3,9 @@
 //! Names are looked at twice, as the program was called and as the file it resolved to: `ls` may be a link to a program
 //! that is many, and `x` a link to an interpreter. The stricter answer counts.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use super::plan::Launch;
 
 /// How far a saved rule may go for a program. Ordered: a later one is stricter.
@@ -61,10 +64,10 @@ const EXACT_ONLY: &str = "7z 7za 7zr ar as aria2c base32 base64 bsdtar bzip2 c++
 /// What may be saved about this program, and why not more.
 pub(super) fn saving(launch: &Launch) -> (Saving, &'static str) {
     let called = launch.argv.first().map_or("", String::as_str);
-    let by_name = class(called);
-    let by_file = class(&launch.program.path);
-    let class = if by_file.0 > by_name.0 { by_file } else { by_name };
     let name = base(&launch.program.path);
+    let by_file = class(&launch.program.path);
+    let by_name = if base(called) == name { by_file } else { class(called) };
+    let class = if by_file.0 > by_name.0 { by_file } else { by_name };
     if class.0 < Saving::Never && starts_programs(&name, &launch.argv) {
         return (Saving::Never, "it starts other programs with these arguments");
     }
@@ -72,8 +75,8 @@ pub(super) fn saving(launch: &Launch) -> (Saving, &'static str) {
 }
 
 /// Whether the arguments of a command can hold another command, or code.
-pub(super) fn may_hold_commands(argv: &[String]) -> bool {
-    let name = argv.first().map(|word| base(word)).unwrap_or_default();
+pub(super) fn may_hold_commands<W: AsRef<str>>(argv: &[W]) -> bool {
+    let name = argv.first().map(|word| base(word.as_ref())).unwrap_or_default();
     class(&name).0 == Saving::Never || listed(SHELL_LAUNCHERS, &name) || starts_programs(&name, argv)
 }
 
@@ -84,46 +87,62 @@ pub(super) fn is_shell(word: &str) -> bool {
 
 fn class(word: &str) -> (Saving, &'static str) {
     let name = base(word);
-    if (name.starts_with("ld") && name.contains(".so")) || listed(INTERPRETERS, &name) {
-        (Saving::Never, "it is an interpreter: its arguments are a program")
-    } else if listed(LAUNCHERS, &name) {
-        (Saving::Never, "it starts other programs")
-    } else if listed(BUILDERS, &name) {
-        (Saving::Never, "what it runs is in files that can change")
-    } else if listed(EXACT_ONLY, &name) {
-        (Saving::Exact, "other arguments can make it write files or start programs")
-    } else {
-        (Saving::Open, "")
+    if name.starts_with("ld") && name.contains(".so") {
+        return INTERPRETER;
     }
+    let forms = forms(&name);
+    let forms = if forms[1..] == [name.as_str(); 2] { &forms[..1] } else { &forms[..] };
+    forms.iter().filter_map(|form| known().get(form)).copied().max().unwrap_or((Saving::Open, ""))
+}
+
+const INTERPRETER: (Saving, &str) = (Saving::Never, "it is an interpreter: its arguments are a program");
+const LAUNCHER: (Saving, &str) = (Saving::Never, "it starts other programs");
+const BUILDER: (Saving, &str) = (Saving::Never, "what it runs is in files that can change");
+const CAPABLE: (Saving, &str) = (Saving::Exact, "other arguments can make it write files or start programs");
+
+/// All lists in one table, made once.
+fn known() -> &'static HashMap<&'static str, (Saving, &'static str)> {
+    static KNOWN: OnceLock<HashMap<&str, (Saving, &str)>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let lists =
+            [(EXACT_ONLY, CAPABLE), (BUILDERS, BUILDER), (LAUNCHERS, LAUNCHER), (INTERPRETERS, INTERPRETER)];
+        lists.iter().flat_map(|(list, class)| list.split(' ').map(|name| (name, *class))).collect()
+    })
 }
 
 /// The file name in lower case: on some disks case means nothing.
 pub(super) fn base(word: &str) -> String {
-    let name = word.rsplit('/').next().unwrap_or(word).to_lowercase();
-    name.strip_suffix(".exe").map_or(name.clone(), str::to_owned)
+    let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+    match name.strip_suffix(".exe") {
+        Some(stem) => stem.to_owned(),
+        None => name,
+    }
 }
 
 /// `python3.11`, `lua5.4` and `clang-14` are what they are without their numbers.
-fn listed(list: &str, name: &str) -> bool {
+fn forms(name: &str) -> [&str; 3] {
     let stem =
         name.trim_end_matches(|character: char| character.is_ascii_digit() || ".-_".contains(character));
     let head = name.split(|character: char| character.is_ascii_digit()).next().unwrap_or(name);
-    let head = head.trim_end_matches(['-', '.', '_']);
-    list.split(' ').any(|entry| entry == name || entry == stem || entry == head)
+    [name, stem, head.trim_end_matches(['-', '.', '_'])]
+}
+
+fn listed(list: &str, name: &str) -> bool {
+    let forms = forms(name);
+    list.split(' ').any(|entry| forms.contains(&entry))
 }
 
 /// Arguments that make a program of the exact-only kind start another one. Long options count with every abbreviation
 /// that GNU's reader of options accepts, and with some more that it does not.
-fn starts_programs(name: &str, argv: &[String]) -> bool {
-    let args = argv.get(1..).unwrap_or_default();
-    let long =
-        |options: &[&str]| args.iter().any(|arg| options.iter().any(|option| abbreviates(arg, option)));
-    let word = |words: &[&str]| args.iter().any(|arg| words.contains(&arg.as_str()));
-    let short = |letter: char| args.iter().any(|arg| has_short(arg, letter));
+fn starts_programs<W: AsRef<str>>(name: &str, argv: &[W]) -> bool {
+    let args = || argv.iter().skip(1).map(AsRef::as_ref);
+    let long = |options: &[&str]| args().any(|arg| options.iter().any(|option| abbreviates(arg, option)));
+    let word = |words: &[&str]| args().any(|arg| words.contains(&arg));
+    let short = |letter: char| args().any(|arg| has_short(arg, letter));
     match name {
         "find" => word(&["-exec", "-execdir", "-ok", "-okdir", "-delete"]),
         "fd" | "fdfind" => short('x') || short('X') || long(&["--exec", "--exec-batch"]),
-        "git" => git_starts_programs(args),
+        "git" => git_starts_programs(&args().collect::<Vec<_>>()),
         "tar" | "bsdtar" => {
             short('I')
                 || short('F')
@@ -157,7 +176,7 @@ fn starts_programs(name: &str, argv: &[String]) -> bool {
 }
 
 /// Options before the subcommand and the subcommands that run what they are told.
-fn git_starts_programs(args: &[String]) -> bool {
+fn git_starts_programs(args: &[&str]) -> bool {
     const RUNNING: &[&str] = &[
         "bisect",
         "config",
@@ -181,7 +200,7 @@ fn git_starts_programs(args: &[String]) -> bool {
     let subcommand = args.iter().position(|arg| !arg.starts_with('-'));
     let before = &args[..subcommand.unwrap_or(args.len())];
     before.iter().any(|arg| arg.starts_with("-c") || arg.starts_with("-C") || arg.starts_with("--git-dir"))
-        || subcommand.is_some_and(|at| RUNNING.contains(&args[at].as_str()))
+        || subcommand.is_some_and(|at| RUNNING.contains(&args[at]))
         || args.iter().any(|arg| OPTIONS.iter().any(|option| abbreviates(arg, option)))
         || args.iter().any(|arg| has_short(arg, 'O') || arg.starts_with("ext::"))
 }

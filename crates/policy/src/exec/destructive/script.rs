@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::{Destructive, Scene, Search, Word, rules};
+use super::{Destructive, Input, Scene, Search, Word, rules};
 use crate::exec::paths::absolute;
 use crate::exec::programs;
-use crate::exec::read::{Syntax, parse};
+use crate::exec::read::{Syntax, children, parse};
 
 /// The first rule that something in a script breaks.
 pub(super) fn search(search: &mut Search, text: &str, cwd: &str, depth: u32) -> Option<Destructive> {
@@ -44,14 +44,12 @@ struct Walk<'s> {
     search: &'s mut Search,
     cwd: String,
     depth: u32,
-    /// Texts that a shell without a script would read.
-    input: Vec<String>,
-    shell_reads_input: bool,
+    input: Input,
 }
 
 impl<'s> Walk<'s> {
     fn new(search: &'s mut Search, cwd: &str, depth: u32) -> Self {
-        Self { search, cwd: cwd.to_owned(), depth, input: Vec::new(), shell_reads_input: false }
+        Self { search, cwd: cwd.to_owned(), depth, input: Input::default() }
     }
 
     fn run(mut self, syntax: &Syntax<'_>) -> Option<Destructive> {
@@ -65,7 +63,7 @@ impl<'s> Walk<'s> {
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return self.read_input();
+                    return self.input.search(self.search, &self.cwd, self.depth);
                 }
             }
         }
@@ -79,12 +77,11 @@ impl<'s> Walk<'s> {
                 rules::written(&target, &Scene { cwd: &self.cwd, home: &self.search.home })
             }
             "heredoc_body" => {
-                self.input.push(syntax.of(node).to_owned());
+                self.input.texts.push(syntax.of(node).to_owned());
                 None
             }
             "herestring_redirect" => {
-                let last = u32::try_from(node.child_count()).ok()?.checked_sub(1)?;
-                self.input.push(word(syntax, node.child(last)?).text);
+                self.input.texts.push(word(syntax, children(node).next_back()?).text);
                 None
             }
             _ => None,
@@ -94,35 +91,17 @@ impl<'s> Walk<'s> {
     fn command(&mut self, words: &[Word]) -> Option<Destructive> {
         let found = self.search.command(words, &self.cwd, self.depth);
         let (first, rest) = words.split_first()?;
-        match programs::base(&first.text).as_str() {
-            "cd" | "pushd" => {
-                if let Some(folder) = rest.iter().find(|word| !word.text.starts_with('-')) {
-                    self.cwd = absolute(&folder.text, &self.cwd);
-                }
-            }
-            "echo" | "printf" => {
-                let said: Vec<_> = rest.iter().map(|word| word.text.as_str()).collect();
-                self.input.push(said.join(" "));
-            }
-            _ => {}
+        let folder = rest.iter().find(|word| !word.text.starts_with('-'));
+        if let ("cd" | "pushd", Some(folder)) = (programs::base(&first.text).as_str(), folder) {
+            self.cwd = absolute(&folder.text, &self.cwd);
         }
-        self.shell_reads_input |= words.iter().any(|word| programs::is_shell(&word.text));
+        self.input.note(words);
         found
-    }
-
-    /// `echo … | sh` and `sh <<EOF` run what was said.
-    fn read_input(self) -> Option<Destructive> {
-        if !self.shell_reads_input || self.depth == 0 {
-            return None;
-        }
-        let Self { search, cwd, depth, input, .. } = self;
-        input.iter().find_map(|text| search.script(text, &cwd, depth - 1))
     }
 }
 
 fn command_words(syntax: &Syntax<'_>, node: Node<'_>) -> Vec<Word> {
-    let children = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
-    children
+    children(node)
         .filter(|child| {
             !matches!(child.kind(), "variable_assignment" | "file_redirect" | "herestring_redirect")
         })
@@ -135,8 +114,7 @@ fn word(syntax: &Syntax<'_>, node: Node<'_>) -> Word {
     let text = syntax.of(node);
     match node.kind() {
         "command_name" | "concatenation" => {
-            let parts = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
-            let parts: Vec<_> = parts.map(|part| word(syntax, part)).collect();
+            let parts: Vec<_> = children(node).map(|part| word(syntax, part)).collect();
             let is_literal = parts.iter().all(|part| part.is_literal);
             Word { text: parts.into_iter().map(|part| part.text).collect(), is_literal }
         }

@@ -72,6 +72,9 @@ pub(super) fn check(command: &[String]) -> Result<(), Reason> {
     if first.contains('=') {
         return Err("it sets a variable".to_owned());
     }
+    if first.starts_with('%') {
+        return Err("it names a job of the shell".to_owned());
+    }
     if RESERVED.contains(&first) {
         return Err(format!("`{first}` belongs to the shell's language"));
     }
