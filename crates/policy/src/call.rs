@@ -201,3 +201,6 @@ fn canonical(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

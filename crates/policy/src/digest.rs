@@ -60,3 +60,56 @@ impl Writer {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(domain: &str, fields: &[(String, String)]) -> Digest {
+        let mut writer = Writer::new(domain);
+        for (name, value) in fields {
+            writer.field(name, value);
+        }
+        writer.finish()
+    }
+
+    #[test]
+    fn a_digest_is_its_text() {
+        let digest = of("a", &[]);
+        assert_eq!(Digest::stored(digest.as_str().to_owned()), digest);
+        assert_eq!(format!("{digest:?}"), digest.as_str());
+        assert_eq!(serde_json::to_value(&digest).unwrap(), digest.as_str());
+        // SHA-256 over the length of the domain and the domain.
+        assert_eq!(digest.as_str(), "3b196fd4907bedf51c3090e9835f2f7cb61e7ee1b2299ea3b8fed9b4183a822a");
+    }
+
+    #[test]
+    fn a_count_is_part_of_it() {
+        let count = |name: &str, count: usize| {
+            let mut writer = Writer::new("a");
+            writer.count(name, count);
+            writer.finish()
+        };
+        assert_ne!(count("x", 1), count("x", 2));
+        assert_ne!(count("x", 1), count("y", 1));
+        assert_ne!(count("x", 0), of("a", &[]));
+    }
+
+    proptest! {
+        #[test]
+        fn lists_of_fields_never_flow_into_each_other(
+            left in vec(("[ab]{0,2}", "[ab]{0,2}"), 0..4), right in vec(("[ab]{0,2}", "[ab]{0,2}"), 0..4),
+        ) {
+            prop_assert_eq!(of("d", &left) == of("d", &right), left == right);
+        }
+
+        #[test]
+        fn domains_are_apart(left in "[ab]{0,3}", right in "[ab]{0,3}", name in "[ab]{0,2}", value in "[ab]{0,2}") {
+            let fields = [(name, value)];
+            prop_assert_eq!(of(&left, &fields) == of(&right, &fields), left == right);
+        }
+    }
+}

@@ -131,3 +131,6 @@ impl PermittedPlan<'_> {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests;
