@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::address::AddressClass;
 
@@ -24,8 +25,8 @@ pub enum NetError {
     /// Bytes had been exchanged, or may have been.
     #[error("the connection to {host} broke: {cause}")]
     Broken { host: String, cause: String },
-    #[error("{host} had not answered in full after {seconds} s")]
-    Deadline { host: String, seconds: u64 },
+    #[error("{host} had not answered in full after {within:?}")]
+    Deadline { host: String, within: Duration },
     #[error("{host} redirects more than {limit} times")]
     Redirects { host: String, limit: usize },
     #[error("the answer of {host} is larger than {limit} bytes")]

@@ -50,11 +50,10 @@ impl Fetched {
 impl Client {
     /// Fetches. Where a redirect leads was chosen by the server, whoever chose the first address.
     pub async fn fetch(&self, fetch: Fetch) -> Result<Fetched, NetError> {
-        let host = Address::read(&fetch.call.url).map(|address| address.host().to_owned());
-        let seconds = fetch.deadline.as_secs();
-        match tokio::time::timeout(fetch.deadline, self.follow(fetch)).await {
+        let (host, within) = (host_of(&fetch.call.url), fetch.deadline);
+        match tokio::time::timeout(within, self.follow(fetch)).await {
             Ok(fetched) => fetched,
-            Err(_) => Err(NetError::Deadline { host: host.unwrap_or_default(), seconds }),
+            Err(_) => Err(NetError::Deadline { host, within }),
         }
     }
 
@@ -69,8 +68,7 @@ impl Client {
             };
             call = step(call, next)?;
         }
-        let host = Address::read(&first).map(|address| address.host().to_owned()).unwrap_or_default();
-        Err(NetError::Redirects { host, limit: redirects })
+        Err(NetError::Redirects { host: host_of(&first), limit: redirects })
     }
 }
 
@@ -119,6 +117,10 @@ async fn read(
     }
     let downgraded = starts_encrypted(first) && !starts_encrypted(&url);
     Ok(Fetched { url, status, headers, body, cut, hops, downgraded })
+}
+
+fn host_of(url: &str) -> String {
+    Address::read_configured(url).map(|address| address.host().to_owned()).unwrap_or_default()
 }
 
 fn starts_encrypted(url: &str) -> bool {

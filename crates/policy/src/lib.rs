@@ -10,6 +10,7 @@ mod call;
 mod digest;
 pub mod exec;
 mod gate;
+pub mod inert;
 mod models;
 mod principal;
 mod runner;

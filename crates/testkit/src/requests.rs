@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
-use tidegate_policy::Principal;
+use tidegate_policy::approval::{AllowMatch, AllowRule, Approval, CommandMatch, Question};
+use tidegate_policy::{Preparation, Prepared, Principal, Requester, Subject, SubjectKind};
 use tidegate_protocol::{
     Block, Cost, EntryBody, ErrorBody, ErrorCode, Id, Inbound, InboundMessage, InboxId, Limits, Message,
-    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, RunId, RunSpec, Scope, SessionKey,
-    StopReason, TenantId, ToolRunState, Usage,
+    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, Risk, RunId, RunSpec, Scope, SessionKey,
+    StopReason, TenantId, ToolCall, ToolRunState, ToolSource, Usage,
 };
 use tidegate_storage::{
     Accept, BudgetLine, Ending, Finish, Idempotency, Ingest, Intent, Meter, NewCall, NewEntry, NewPart,
@@ -301,6 +302,64 @@ impl Requests {
             entries,
             now: self.now(),
         }
+    }
+}
+
+/// How long a question of [`Requests::approval`] may be answered.
+pub const ASKED_FOR_MS: i64 = 300_000;
+
+/// Calls that ask, and what is saved about them.
+impl Requests {
+    /// A call that touches a file, made by the tenant's owner.
+    pub fn call_of_tool(&self, path: &str) -> Prepared {
+        let requester = Requester {
+            scope: self.scope(),
+            session: self.key("work").to_string(),
+            actor: self.principal().actor().to_owned(),
+            root: "/work".to_owned(),
+        };
+        let id = format!("call-{}", self.draw());
+        let args = json!({ "path": path, "text": "nul \0 and \u{202e}" });
+        let call = ToolCall { id, name: "write".to_owned(), args, source: ToolSource::Model };
+        let subjects = vec![Subject::new(SubjectKind::Path, path)];
+        let preparation = Preparation { subjects, ..Preparation::default() };
+        Prepared::new(call, requester, Risk::Write, false, preparation)
+    }
+
+    /// A question about a call, pending for five minutes.
+    pub fn approval(&self, run: Option<RunId>) -> Approval {
+        let call = self.call_of_tool(&format!("notes/{}.txt", self.draw()));
+        let now = self.now();
+        let question = Question {
+            tool: call.tool().to_owned(),
+            args: call.args().clone(),
+            plan: None,
+            subjects: call.subjects().to_vec(),
+            preview: Some("+ a line\n".to_owned()),
+            reason: "tools.write asks".to_owned(),
+            rule: AllowMatch::of(&call),
+        };
+        Approval::ask(self.id(), run, &call, question, now, now + ASKED_FOR_MS)
+    }
+
+    /// A saved rule for one command of the tenant's agent.
+    pub fn allow_rule(&self, program: &str) -> AllowRule {
+        let command = CommandMatch { program: program.to_owned(), args: vec!["log".to_owned()], open: true };
+        AllowRule {
+            id: self.id(),
+            scope: self.scope(),
+            tool: "exec".to_owned(),
+            matches: AllowMatch::Commands(vec![command]),
+            created_by: self.principal().actor().to_owned(),
+            approval: None,
+            created_at: self.now(),
+            last_used_at: None,
+        }
+    }
+
+    /// Somebody of the tenant who asked for nothing.
+    pub fn approver(&self) -> Principal {
+        Principal::of_run(self.tenant.clone(), "slack:T1:U2".to_owned())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Scripts: a small world, then one verb on it. The same script gives the same rows in every process, so a killed
 //! process can be compared with one that was not.
 
+mod approvals;
+
 use tidegate_protocol::{InstanceId, OutboxId, SendOutcome, SessionKey, TenantId, ToolRunState};
 use tidegate_storage::{
     Accept, Admission, Finish, Intent, Lease, MirrorPosition, NewSession, NextSend, Owner, Result, Sending,
@@ -56,6 +58,15 @@ pub enum Verb {
     Meter,
     NoteStanding,
     ClearStandings,
+    RequestApproval,
+    DecideApproval,
+    UseApproval,
+    CancelApprovals,
+    ExpireApprovals,
+    SaveAllowRule,
+    RemoveAllowRule,
+    TouchAllowRule,
+    AuditTool,
     /// Opening a store that is empty: the verb of the migrator.
     Migrate,
 }
@@ -85,6 +96,15 @@ impl Verb {
         Verb::Meter,
         Verb::NoteStanding,
         Verb::ClearStandings,
+        Verb::RequestApproval,
+        Verb::DecideApproval,
+        Verb::UseApproval,
+        Verb::CancelApprovals,
+        Verb::ExpireApprovals,
+        Verb::SaveAllowRule,
+        Verb::RemoveAllowRule,
+        Verb::TouchAllowRule,
+        Verb::AuditTool,
         Verb::Migrate,
     ];
 
@@ -114,6 +134,15 @@ impl Verb {
             Self::Meter => "meter",
             Self::NoteStanding => "note_standing",
             Self::ClearStandings => "clear_standings",
+            Self::RequestApproval => "request_approval",
+            Self::DecideApproval => "decide_approval",
+            Self::UseApproval => "use_approval",
+            Self::CancelApprovals => "cancel_approvals",
+            Self::ExpireApprovals => "expire_approvals",
+            Self::SaveAllowRule => "save_allow_rule",
+            Self::RemoveAllowRule => "remove_allow_rule",
+            Self::TouchAllowRule => "touch_allow_rule",
+            Self::AuditTool => "audit_tool",
             Self::Migrate => "migrate",
         }
     }
@@ -141,7 +170,8 @@ pub struct Script {
 }
 
 /// What stands before the verb: a conversation, a run with a tool under way, one waiting behind it, one waiting in an
-/// idle session, a session without open runs, and a part that is being sent.
+/// idle session, a session without open runs, a part that is being sent, a question of the run under way and a saved
+/// rule.
 #[derive(Debug)]
 pub struct World {
     pub owner: Owner,
@@ -153,6 +183,7 @@ pub struct World {
     sending: Sending,
     /// The part behind it.
     waiting_part: OutboxId,
+    asked: approvals::Asked,
 }
 
 impl Script {
@@ -221,6 +252,7 @@ impl Script {
             return Err(StoreError::Internal(format!("a part waits, and yet: {sending:?}")));
         };
 
+        let asked = approvals::prepare(self.verb, store, make, under_way.run, &mut tell).await?;
         let mut owner = owner;
         match self.verb {
             Verb::Recover => {
@@ -253,7 +285,7 @@ impl Script {
             }
             _ => {}
         }
-        Ok(World { owner, under_way, tool, side, ended, mirrored, sending, waiting_part })
+        Ok(World { owner, under_way, tool, side, ended, mirrored, sending, waiting_part, asked })
     }
 
     /// Plays the verb on the world.
@@ -364,6 +396,9 @@ impl Script {
             }
             // Done by opening the store.
             Verb::Migrate => Box::new(()),
+            about_approvals => {
+                approvals::perform(about_approvals, store, make, self.seed, &world.asked).await?
+            }
         };
         ack(Ack { verb: self.verb, answer: format!("{answer:?}") });
         Ok(())

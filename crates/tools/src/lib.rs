@@ -4,35 +4,33 @@
 //! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
 
 mod basics;
-mod execute;
 mod custom;
 mod exec;
+mod execute;
+mod files;
 mod loops;
 mod place;
 mod registry;
-mod schema;
-mod files;
-mod place;
 mod root;
+mod schema;
 mod spec;
 mod tool;
 pub mod truncate;
 mod web;
 
 pub use basics::basic_tools;
-pub use execute::{execute, failed, refused};
 pub use custom::{
     CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall,
     HttpSpec, HttpSpecError, HttpTemplate, TemplateError,
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
+pub use execute::{execute, failed, refused};
+pub use files::file_tools;
 pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
 pub use registry::{NameTaken, Registry};
-pub use schema::{ArgumentProblem, check_arguments, check_schema};
-pub use files::file_tools;
-pub use place::Place;
 pub use root::{PathError, Root};
+pub use schema::{ArgumentProblem, check_arguments, check_schema};
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
 pub use web::{

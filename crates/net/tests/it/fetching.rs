@@ -159,7 +159,7 @@ async fn a_body_that_drips_ends_at_the_deadline_and_one_that_stalls_when_idle() 
     let begun = Instant::now();
     let slow = Fetch { deadline: Duration::from_secs(1), ..fetch(&server.url("/drip")) };
     let error = client(&[&server]).fetch(slow).await.unwrap_err();
-    assert_eq!(error, NetError::Deadline { host: "127.0.0.1".to_owned(), seconds: 1 });
+    assert_eq!(error, NetError::Deadline { host: "127.0.0.1".to_owned(), within: Duration::from_secs(1) });
     assert!(error.is_timeout());
     let mut stalled = fetch(&server.url("/stall"));
     stalled.call.timeouts = Timeouts { idle: Duration::from_millis(200) };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use proptest::prelude::*;
 use tidegate_net::{
     Address, AddressClass as Class, Call, Client, Guard, Headers, Method, NetError, Origin, Resolver,
     Timeouts, class_of,
@@ -286,5 +287,34 @@ fn the_vectors_agree_but_for_nat64_which_we_see_through() {
         // Recorded as public by a guard that did not know NAT64; it leads to 127.0.0.1.
         let expected = case["priv"].as_bool().unwrap() || address == "64:ff9b::7f00:1";
         assert_eq!(private, expected, "{address}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn however_an_address_is_spelled_it_is_judged_as_itself(bits: u32, dot in prop::bool::ANY) {
+        let [a, b, c, d] = bits.to_be_bytes();
+        let (low, rest) = (bits & 0xffff, bits & 0x00ff_ffff);
+        let expected = class_of(IpAddr::V4(bits.into()));
+        let end = if dot { "." } else { "" };
+        for host in [
+            format!("{a}.{b}.{c}.{d}{end}"),
+            format!("{bits}{end}"),
+            format!("{bits:#x}{end}"),
+            format!("0{bits:o}{end}"),
+            format!("{a:#x}.0{b:o}.{c}.{d:#X}").replace("0X", "0x"),
+            format!("{a}.{rest}"),
+            format!("{a}.{b}.{low:#x}"),
+            format!("[::ffff:{a}.{b}.{c}.{d}]"),
+            format!("[64:ff9b::{a:x}{b:02x}:{c:x}{d:02x}]"),
+        ] {
+            let address = Address::read(&format!("http://{host}/")).unwrap();
+            let found = Guard::default().screen(&address);
+            match (expected, found) {
+                (None, Ok(())) => {}
+                (Some(expected), Err(NetError::Forbidden { class, .. })) => prop_assert_eq!(class, expected, "{}", host),
+                (expected, found) => prop_assert!(false, "{}: {:?} but {:?}", host, expected, found),
+            }
+        }
     }
 }

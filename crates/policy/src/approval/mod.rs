@@ -5,7 +5,9 @@
 
 mod question;
 mod rule;
+mod shell;
 mod state;
+mod view;
 
 use serde::{Deserialize, Serialize};
 use tidegate_protocol::{AllowRuleId, ApprovalId, RunId, Scope};
@@ -14,6 +16,7 @@ use crate::call::Subject;
 use crate::digest::Digest;
 
 pub use state::Answering;
+pub use view::{allow_rule_view, rule_in_words, view};
 
 /// How long after a question's time a yes may still be used: one that came in the last second is worth something.
 pub const GRACE_MS: i64 = 60_000;

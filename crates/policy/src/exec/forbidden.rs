@@ -8,12 +8,24 @@ use super::plan::Plan;
 
 /// The forbidden path that a plan names, if it names one.
 pub(super) fn named<'a>(plan: &Plan, policy: &'a ExecPolicy) -> Option<&'a str> {
-    if policy.forbidden.is_empty() {
-        return None;
-    }
-    let words = words(plan);
+    let words = if policy.forbidden.is_empty() { Vec::new() } else { words(plan) };
+    let roots: Vec<_> = policy.roots.iter().map(|root| absolute(root, "/")).collect();
     let mut forbidden = policy.forbidden.iter();
-    forbidden.find(|path| words.iter().any(|word| names(word, path, plan, policy))).map(String::as_str)
+    forbidden
+        .find(|path| {
+            let path = absolute(path, "/");
+            // A bare name stays in the folder, which is far from most forbidden places.
+            let is_near = is_inside(plan.cwd(), &path) || is_inside(&path, plan.cwd());
+            let leads_there = |candidate: &str| {
+                let target = absolute(candidate, plan.cwd());
+                is_inside(&target, &path) && !roots.iter().any(|root| is_inside(&target, root))
+            };
+            words
+                .iter()
+                .filter(|word| is_near || word.contains('/') || word.contains(".."))
+                .any(|word| candidates(word).into_iter().any(leads_there))
+        })
+        .map(String::as_str)
 }
 
 /// Everything in a plan that could be a path.
@@ -45,17 +57,11 @@ fn with_home(word: &str, home: &str) -> String {
 }
 
 /// A path can be the whole word or stand behind an option, a `=`, a `:`, a `,` or an `@`.
-fn names(word: &str, path: &str, plan: &Plan, policy: &ExecPolicy) -> bool {
-    let path = absolute(path, "/");
+fn candidates(word: &str) -> Vec<&str> {
     let mut starts = vec![0];
     starts.extend(word.match_indices(['=', ':', ',', '@', ' ', '\'', '"']).map(|(at, _)| at + 1));
     starts.extend(word.find('/').filter(|_| word.starts_with('-')));
-    starts.into_iter().filter_map(|at| word.get(at..)).any(|candidate| {
-        let end = candidate.find([':', ',', ' ', '\'', '"']).unwrap_or(candidate.len());
-        [candidate, &candidate[..end]].iter().filter(|candidate| !candidate.is_empty()).any(|candidate| {
-            let target = absolute(candidate, plan.cwd());
-            is_inside(&target, &path)
-                && !policy.roots.iter().any(|root| is_inside(&target, &absolute(root, "/")))
-        })
-    })
+    let tails = starts.into_iter().filter_map(|at| word.get(at..));
+    let cut = |tail: &str| tail.find([':', ',', ' ', '\'', '"']).unwrap_or(tail.len());
+    tails.flat_map(|tail| [tail, &tail[..cut(tail)]]).filter(|candidate| !candidate.is_empty()).collect()
 }

@@ -3,6 +3,9 @@
 //! Names are looked at twice, as the program was called and as the file it resolved to: `ls` may be a link to a program
 //! that is many, and `x` a link to an interpreter. The stricter answer counts.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use super::plan::Launch;
 
 /// How far a saved rule may go for a program. Ordered: a later one is stricter.
@@ -84,32 +87,47 @@ pub(super) fn is_shell(word: &str) -> bool {
 
 fn class(word: &str) -> (Saving, &'static str) {
     let name = base(word);
-    if (name.starts_with("ld") && name.contains(".so")) || listed(INTERPRETERS, &name) {
-        (Saving::Never, "it is an interpreter: its arguments are a program")
-    } else if listed(LAUNCHERS, &name) {
-        (Saving::Never, "it starts other programs")
-    } else if listed(BUILDERS, &name) {
-        (Saving::Never, "what it runs is in files that can change")
-    } else if listed(EXACT_ONLY, &name) {
-        (Saving::Exact, "other arguments can make it write files or start programs")
-    } else {
-        (Saving::Open, "")
+    if name.starts_with("ld") && name.contains(".so") {
+        return INTERPRETER;
     }
+    forms(&name).iter().filter_map(|form| known().get(form)).copied().max().unwrap_or((Saving::Open, ""))
+}
+
+const INTERPRETER: (Saving, &str) = (Saving::Never, "it is an interpreter: its arguments are a program");
+const LAUNCHER: (Saving, &str) = (Saving::Never, "it starts other programs");
+const BUILDER: (Saving, &str) = (Saving::Never, "what it runs is in files that can change");
+const CAPABLE: (Saving, &str) = (Saving::Exact, "other arguments can make it write files or start programs");
+
+/// All lists in one table, made once.
+fn known() -> &'static HashMap<&'static str, (Saving, &'static str)> {
+    static KNOWN: OnceLock<HashMap<&str, (Saving, &str)>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let lists =
+            [(EXACT_ONLY, CAPABLE), (BUILDERS, BUILDER), (LAUNCHERS, LAUNCHER), (INTERPRETERS, INTERPRETER)];
+        lists.iter().flat_map(|(list, class)| list.split(' ').map(|name| (name, *class))).collect()
+    })
 }
 
 /// The file name in lower case: on some disks case means nothing.
 pub(super) fn base(word: &str) -> String {
-    let name = word.rsplit('/').next().unwrap_or(word).to_lowercase();
-    name.strip_suffix(".exe").map_or(name.clone(), str::to_owned)
+    let mut name = word.rsplit('/').next().unwrap_or(word).to_lowercase();
+    if name.ends_with(".exe") {
+        name.truncate(name.len() - 4);
+    }
+    name
 }
 
 /// `python3.11`, `lua5.4` and `clang-14` are what they are without their numbers.
-fn listed(list: &str, name: &str) -> bool {
+fn forms(name: &str) -> [&str; 3] {
     let stem =
         name.trim_end_matches(|character: char| character.is_ascii_digit() || ".-_".contains(character));
     let head = name.split(|character: char| character.is_ascii_digit()).next().unwrap_or(name);
-    let head = head.trim_end_matches(['-', '.', '_']);
-    list.split(' ').any(|entry| entry == name || entry == stem || entry == head)
+    [name, stem, head.trim_end_matches(['-', '.', '_'])]
+}
+
+fn listed(list: &str, name: &str) -> bool {
+    let forms = forms(name);
+    list.split(' ').any(|entry| forms.contains(&entry))
 }
 
 /// Arguments that make a program of the exact-only kind start another one. Long options count with every abbreviation

@@ -63,6 +63,13 @@ fn what_the_rules_allow_passes_as_it_is() {
 }
 
 #[test]
+fn a_gate_shows_the_rules_it_goes_by() {
+    let gate = gate(&ToolPolicy { exec: open_exec(), ..policy(Profile::Minimal) });
+    assert_eq!(gate.pipeline().tools(["read", "session_status"], Trust::Normal), ["session_status"]);
+    assert_eq!(gate.pipeline().exec(), &open_exec());
+}
+
+#[test]
 fn the_plan_that_passes_is_the_plan_that_was_prepared() {
     let plan = plan(&[&["git", "status"], &["ls", "-l"]]);
     let gate = gate(&ToolPolicy { exec: open_exec(), ..policy(Profile::Coding) });
@@ -186,6 +193,16 @@ fn a_question_that_nobody_answers_is_a_no_otherwise() {
         policy.stages[0].modes = [("write".to_owned(), Verdict::Ask)].into();
     };
     denied(unanswered(falls_back(), mode, write, &[]), "tools.modes.write");
+}
+
+#[test]
+fn an_unanswered_question_cannot_be_saved_any_more() {
+    let write = touching("write", Risk::Write, &["a.md"]);
+    let Err(Held::Asks(_, asked)) = asking().permit(write.clone(), &NORMAL) else { panic!() };
+    assert!(asked.can_be_saved);
+    let refused = asking().permit_unanswered(write, &NORMAL).unwrap_err();
+    assert_eq!(gist(&refused), (Verdict::Deny, StageKind::Global, "tools.modes.write"));
+    assert!(!refused.can_be_saved);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The exec analysis as the pipeline asks for it.
 //!
-//! This stands in for `exec::judge` and `exec::destructive` and has their signatures: where those exist, this file goes
-//! and `pipeline.rs` uses them. It knows the outline only, and asks or denies where it does not know.
+//! This stands in for `exec::{judge, destructive}` and `exec::programs::may_hold_commands` and has their signatures: where
+//! those exist, this file goes and `pipeline.rs` and `condition.rs` use them. It knows the outline only, and asks or denies where it does not know.
 
 use tidegate_protocol::AllowRuleId;
 
@@ -22,6 +22,12 @@ pub(super) fn destructive(plan: &Plan) -> Option<Destructive> {
     plan.launches()
         .any(removes_everything)
         .then(|| Destructive { rule: "remove-root", reason: "it removes the whole file system".to_owned() })
+}
+
+/// Whether the arguments of a command can hold another command.
+pub(super) fn may_hold_commands(argv: &[String]) -> bool {
+    let name = argv.first().and_then(|program| program.rsplit('/').next());
+    matches!(name, Some("env" | "sudo" | "sh" | "bash" | "xargs" | "nice" | "timeout" | "nohup"))
 }
 
 pub(super) struct ExecVerdict {

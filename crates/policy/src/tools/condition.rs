@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::commands::may_hold_commands;
 use super::glob::{self, PathGlob};
 use super::rule::Conditions;
 use crate::call::{Prepared, Subject, SubjectKind};
@@ -35,7 +36,7 @@ impl<'a> View<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Holds {
     No,
-    /// A shell would read a script that was not understood: it may start anything.
+    /// A shell would read a script that was not understood, or a program would start what its arguments say.
     Unclear,
     Yes,
 }
@@ -147,7 +148,7 @@ impl Tests {
             Commands::Plan(Some(plan)) => {
                 if plan.launches().any(|launch| self.commands.iter().any(|words| may_be(words, launch))) {
                     Holds::Yes
-                } else if plan.opaque().is_some() {
+                } else if plan.opaque().is_some() || plan.launches().any(may_hold_others) {
                     Holds::Unclear
                 } else {
                     Holds::No
@@ -210,6 +211,16 @@ fn may_be(words: &[String], launch: &Launch) -> bool {
     let path = &launch.program.path;
     let named = words[0] == *path || words[0] == file_name(path);
     begins(words, &launch.argv) || named && rest(words, &launch.argv)
+}
+
+/// Whether a program starts what its arguments say, by the name it was called as or by its file.
+fn may_hold_others(launch: &Launch) -> bool {
+    let Launch { program, argv } = launch;
+    let by_file = || {
+        let words = std::iter::once(&program.path).chain(argv.iter().skip(1));
+        may_hold_commands(&words.cloned().collect::<Vec<_>>())
+    };
+    may_hold_commands(argv) || by_file()
 }
 
 /// Whether a program is meant beyond doubt: by its path, or by its file name if nobody can have put it there.

@@ -112,7 +112,7 @@ impl Decision {
     /// Somebody had to say yes, and nobody did.
     pub(crate) fn unanswered(self) -> Self {
         let reason = format!("nobody answered in time ({})", self.reason);
-        Self { verdict: Verdict::Deny, can_be_saved: false, allowed_by: None, reason, ..self }
+        Self { verdict: Verdict::Deny, can_be_saved: false, reason, ..self }
     }
 }
 

@@ -133,7 +133,7 @@ impl Pipeline {
         let Some(tool) = self.tools.get(normalise(prepared.tool()).as_ref()) else {
             return Decision::denied(StageKind::Shipped, "unknown tool", "nobody knows this tool");
         };
-        let mut hearing = Hearing::new(self.stages.len());
+        let mut hearing = Hearing::new();
         let call = View::of(prepared);
         for ((stage, named), rules) in self.stages.iter().zip(&tool.named).zip(&tool.rules) {
             hearing.stage(stage, named, rules, &call);
@@ -172,6 +172,9 @@ impl ToolStages {
     }
 }
 
+/// Room for what all kinds of stages say, so that a decision allocates its trail once.
+const USUAL_TRAIL: usize = 12;
+
 /// What was said about a call so far.
 struct Hearing<'a> {
     trail: Vec<StageSaid>,
@@ -201,9 +204,9 @@ struct Asked {
 }
 
 impl<'a> Hearing<'a> {
-    fn new(stages: usize) -> Self {
+    fn new() -> Self {
         Self {
-            trail: Vec::with_capacity(stages + 2),
+            trail: Vec::with_capacity(USUAL_TRAIL),
             deciding: None,
             asked: Asked::default(),
             exec_can_be_saved: false,

@@ -127,7 +127,8 @@ pub(super) struct RuleSaid<'a> {
     pub(super) reason: &'a str,
 }
 
-const NOT_UNDERSTOOD: &str = "the command was not understood, so a rule about commands may be about it";
+const NOT_UNDERSTOOD: &str =
+    "it was not understood, or it starts what its arguments say: a rule about commands may be about it";
 
 impl CheckedRule {
     pub(super) fn new(source: &str, rule: &Rule) -> Result<Self, RuleProblem> {

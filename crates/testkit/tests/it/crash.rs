@@ -36,6 +36,15 @@ on_both_backends! {
     a_metering_is_all_or_nothing,
     a_noted_standing_is_all_or_nothing,
     a_clearing_of_standings_is_all_or_nothing,
+    a_question_is_all_or_nothing,
+    an_answer_to_a_question_is_all_or_nothing,
+    a_use_of_a_yes_is_all_or_nothing,
+    a_cancelled_question_is_all_or_nothing,
+    an_expiry_is_all_or_nothing,
+    a_saved_rule_is_all_or_nothing,
+    a_removed_rule_is_all_or_nothing,
+    a_touched_rule_is_all_or_nothing,
+    a_record_of_a_tool_is_all_or_nothing,
     every_fault_point_of_the_store_is_killed_by_a_test,
     a_killed_migration_goes_on,
 }
@@ -136,6 +145,42 @@ async fn a_noted_standing_is_all_or_nothing(store: &mut ScratchStore) {
 
 async fn a_clearing_of_standings_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::ClearStandings).await;
+}
+
+async fn a_question_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::RequestApproval).await;
+}
+
+async fn an_answer_to_a_question_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::DecideApproval).await;
+}
+
+async fn a_use_of_a_yes_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::UseApproval).await;
+}
+
+async fn a_cancelled_question_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::CancelApprovals).await;
+}
+
+async fn an_expiry_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::ExpireApprovals).await;
+}
+
+async fn a_saved_rule_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::SaveAllowRule).await;
+}
+
+async fn a_removed_rule_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::RemoveAllowRule).await;
+}
+
+async fn a_touched_rule_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::TouchAllowRule).await;
+}
+
+async fn a_record_of_a_tool_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::AuditTool).await;
 }
 
 /// Plays the script here in one tenant, and lets a process die at it in another: what the dead one left must be what

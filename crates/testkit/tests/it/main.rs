@@ -23,6 +23,7 @@ macro_rules! on_both_backends {
     };
 }
 
+mod approvals;
 mod conformance;
 mod crash;
 mod delivery;

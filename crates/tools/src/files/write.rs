@@ -51,6 +51,7 @@ impl FileWork for Write {
             Some(bytes) => diff::unified(&name, Some(bytes), Some(args.content.as_bytes())),
         };
         Ok(Preparation {
+            risk: None,
             subjects: vec![subject(&name)],
             preview: Some(diff::preview(&preview)),
             conditions: vec![condition(&name, &was)],

@@ -1,12 +1,13 @@
 //! `web_fetch`: the readable text of one page.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_net::{Call, Client, Fetch, Fetched, Headers, Method, Origin, Timeouts};
+use tidegate_net::{Address, Call, Client, Fetch, Fetched, Headers, Method, Origin, Timeouts};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
@@ -95,8 +96,8 @@ impl WebFetch {
         }
         let fetched =
             self.client.fetch(self.exchange(address.as_str())).await.map_err(|error| failed(&error))?;
-        let url = fetched.url.clone();
-        let failing = fetched.status >= 400;
+        let (url, status) = (fetched.url.clone(), fetched.status);
+        let failing = !(200..300).contains(&status);
         let seen = self.extract(fetched, args.extract_mode.into()).await;
         match seen {
             Ok(seen) if failing => Err(refusal(&seen)),
@@ -105,6 +106,7 @@ impl WebFetch {
                 self.cache.put(&key, seen.clone(), bytes, Instant::now());
                 Ok(self.answer(args, address.as_str(), seen, false))
             }
+            Err(_) if failing => Err(refused(&url, status)),
             Err(why) => Err(ToolFailure::execution(format!("{url} cannot be read: {why}"))),
         }
     }
@@ -161,7 +163,7 @@ impl WebFetch {
             content.push_str("\n(The page was asked for over https and came unencrypted after a redirect.)");
         }
         if let Some(note) = &page.note {
-            content.push_str(&format!("\n({note})"));
+            let _ = write!(content, "\n({note})");
         }
         let data = json!({
             "url": url,
@@ -177,16 +179,20 @@ impl WebFetch {
     }
 }
 
-/// The page of an error: shown in part, and a failure all the same.
+/// An answer that is no page.
+fn refused(url: &str, status: u16) -> ToolFailure {
+    let host = Address::read(url).map(|address| address.host().to_owned()).unwrap_or_default();
+    let mut failure = ToolFailure::execution(format!("{host} answered {status}"));
+    failure.details = Some(json!({ "status": status, "finalUrl": url }));
+    failure
+}
+
+/// The page that comes with an error: shown in part, and a failure all the same.
 fn refusal(seen: &Seen) -> ToolFailure {
     let (text, truncated) = beginning(&seen.page.text, ERROR_CHARS);
-    let host = tidegate_net::Address::read(&seen.final_url).map(|address| address.host().to_owned());
-    let mut failure =
-        ToolFailure::execution(format!("{} answered {}", host.unwrap_or_default(), seen.status));
-    failure.details = Some(json!({ "status": seen.status, "finalUrl": seen.final_url }));
     let content = format!("The server answered {}.\n{}", seen.status, fence(&seen.final_url, text));
-    failure.output = Some(Box::new(Output { truncated, ..Output::text(content) }));
-    failure
+    let output = Some(Box::new(Output { truncated, ..Output::text(content) }));
+    ToolFailure { output, ..refused(&seen.final_url, seen.status) }
 }
 
 #[async_trait]

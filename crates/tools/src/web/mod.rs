@@ -86,18 +86,21 @@ fn subjects(address: &Address, method: &str) -> Vec<Subject> {
 /// A failure of the network. One of the guard says so where programs look for refusals.
 fn failed(error: &NetError) -> ToolFailure {
     let mut failure = ToolFailure::execution(error.to_string());
-    failure.details = match error {
-        NetError::Forbidden { host, class, .. } => Some(json!({ "policy": {
+    if let NetError::Forbidden { host, class, .. } = error {
+        failure
+            .message
+            .push_str(" (an operator can allow a private host and port in tools.web.allowPrivate)");
+        failure.details = Some(json!({ "policy": {
             "verdict": "deny",
             "stage": "egress",
             "rule": "egress.private",
             "reason": error.to_string(),
             "host": host,
             "class": class.to_string(),
-        } })),
-        error if error.is_timeout() => Some(json!({ "timedOut": true })),
-        _ => None,
-    };
+        } }));
+    } else if error.is_timeout() {
+        failure.details = Some(json!({ "timedOut": true }));
+    }
     failure
 }
 

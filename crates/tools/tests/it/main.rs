@@ -4,11 +4,8 @@
 mod bare;
 mod custom;
 mod exec;
-mod loops;
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 mod files;
+mod loops;
 mod process;
 mod stage;
-
 mod web;

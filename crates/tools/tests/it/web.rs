@@ -10,10 +10,10 @@ use tidegate_tools::{Place, WebSettings, web_tools};
 
 fn place() -> Place {
     let scope = Scope { tenant: parse("local"), workspace: parse("default"), agent: parse("main") };
-    let (session, actor, root) = ("cli".to_owned(), "owner".to_owned(), "/work".to_owned());
+    let (session, actor, root) = ("cli".to_owned(), "owner".to_owned(), "/srv/agent".to_owned());
     Place {
         requester: Requester { scope, session, actor, root },
-        root: "/work".into(),
+        root: "/srv/agent".into(),
         forbidden: Vec::new(),
         env: BTreeMap::new(),
     }

@@ -10,6 +10,8 @@ mod rules;
 mod script;
 mod targets;
 
+use std::collections::HashSet;
+
 use super::plan::Plan;
 use super::programs;
 
@@ -23,7 +25,7 @@ pub struct Destructive {
 /// The shipped rule that this plan breaks, if it breaks one.
 pub fn destructive(plan: &Plan) -> Option<Destructive> {
     let home = plan.env().get("HOME").cloned().unwrap_or_default();
-    let mut search = Search { home, scripts_left: MOST_SCRIPTS };
+    let mut search = Search { home, scripts_left: MOST_SCRIPTS, seen: HashSet::new() };
     if let Some(opaque) = plan.opaque() {
         return search.script(&opaque.script, plan.cwd(), DEEPEST);
     }
@@ -73,16 +75,17 @@ struct Scene<'a> {
 struct Search {
     home: String,
     scripts_left: u32,
+    /// Texts that were read as scripts, with the depth and folder they were read at.
+    seen: HashSet<(String, String, u32)>,
 }
 
 impl Search {
     fn command(&mut self, words: &[Word], cwd: &str, depth: u32) -> Option<Destructive> {
-        let home = self.home.clone();
-        let scene = Scene { cwd, home: &home };
-        let argv: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        let scene = Scene { cwd, home: &self.home };
         if let Some(found) = rules::broken(words, &scene) {
             return Some(found);
         }
+        let argv: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
         if depth == 0 || !programs::may_hold_commands(&argv) {
             return None;
         }
@@ -118,7 +121,8 @@ impl Search {
 
     /// Reads a text as a script, unless nothing in it could matter.
     fn script(&mut self, text: &str, cwd: &str, depth: u32) -> Option<Destructive> {
-        if self.scripts_left == 0 || !rules::could_matter(text) {
+        let is_idle = self.scripts_left == 0 || !rules::could_matter(text);
+        if is_idle || !self.seen.insert((text.to_owned(), cwd.to_owned(), depth)) {
             return None;
         }
         self.scripts_left -= 1;

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::{Destructive, Input, Scene, Search, Word, rules};
 use crate::exec::paths::absolute;
 use crate::exec::programs;
-use crate::exec::read::{Syntax, parse};
+use crate::exec::read::{Syntax, children, parse};
 
 /// The first rule that something in a script breaks.
 pub(super) fn search(search: &mut Search, text: &str, cwd: &str, depth: u32) -> Option<Destructive> {
@@ -81,8 +81,7 @@ impl<'s> Walk<'s> {
                 None
             }
             "herestring_redirect" => {
-                let last = u32::try_from(node.child_count()).ok()?.checked_sub(1)?;
-                self.input.texts.push(word(syntax, node.child(last)?).text);
+                self.input.texts.push(word(syntax, children(node).next_back()?).text);
                 None
             }
             _ => None,
@@ -102,8 +101,7 @@ impl<'s> Walk<'s> {
 }
 
 fn command_words(syntax: &Syntax<'_>, node: Node<'_>) -> Vec<Word> {
-    let children = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
-    children
+    children(node)
         .filter(|child| {
             !matches!(child.kind(), "variable_assignment" | "file_redirect" | "herestring_redirect")
         })
@@ -116,8 +114,7 @@ fn word(syntax: &Syntax<'_>, node: Node<'_>) -> Word {
     let text = syntax.of(node);
     match node.kind() {
         "command_name" | "concatenation" => {
-            let parts = (0..node.child_count()).filter_map(|index| node.child(u32::try_from(index).ok()?));
-            let parts: Vec<_> = parts.map(|part| word(syntax, part)).collect();
+            let parts: Vec<_> = children(node).map(|part| word(syntax, part)).collect();
             let is_literal = parts.iter().all(|part| part.is_literal);
             Word { text: parts.into_iter().map(|part| part.text).collect(), is_literal }
         }

@@ -75,8 +75,11 @@ pub(super) fn sketch(text: &str) -> Option<Sketch> {
     Some(Sketch { steps })
 }
 
-fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    (0..node.child_count()).filter_map(move |index| node.child(u32::try_from(index).ok()?))
+/// All at once: asking for one child by its number walks over those before it.
+pub(in crate::exec) fn children(node: Node<'_>) -> std::vec::IntoIter<Node<'_>> {
+    let mut cursor = node.walk();
+    let children: Vec<_> = node.children(&mut cursor).collect();
+    children.into_iter()
 }
 
 /// A command, a pipeline, or a list of those. Lists lean to the left: `a && b || c` is `(a && b) || c`.

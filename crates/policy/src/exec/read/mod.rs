@@ -11,7 +11,7 @@ mod tokens;
 
 use super::plan::Join;
 
-pub(super) use grammar::{Syntax, parse};
+pub(super) use grammar::{Syntax, children, parse};
 
 /// A script as both readers see it: programs by name, nothing resolved yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

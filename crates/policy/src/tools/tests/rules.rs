@@ -207,6 +207,25 @@ fn a_script_that_was_not_understood_may_be_what_a_rule_denies_and_asks() {
 }
 
 #[test]
+fn a_program_that_starts_what_its_arguments_say_may_be_what_a_rule_denies_and_asks() {
+    let policy = ruled(&deny(&json!({ "command": [["git", "push"]] }), &Value::Null));
+    for (commands, verdict) in [
+        (&[&["env", "git", "push"][..]][..], Verdict::Ask),
+        (&[&["ls"], &["/usr/bin/sudo", "git", "push"]], Verdict::Ask),
+        (&[&["sh", "-c", "git push"], &["git", "push"]], Verdict::Deny),
+        (&[&["ls", "git", "push"]], Verdict::Allow),
+    ] {
+        assert_eq!(decide(&policy, &running("exec", plan(commands))).verdict, verdict, "{commands:?}");
+    }
+    // Also by another name.
+    assert_eq!(decide(&policy, &called_as("harmless", "/usr/bin/env")).verdict, Verdict::Ask);
+    assert_eq!(decide(&policy, &called_as("env", "/usr/bin/coreutils")).verdict, Verdict::Ask);
+    // Rules about other things have no doubts.
+    let paths = ruled(&deny(&json!({ "path": ["a"] }), &Value::Null));
+    assert_eq!(decide(&paths, &running("exec", plan(&[&["env", "ls"]]))).verdict, Verdict::Allow);
+}
+
+#[test]
 fn an_exception_for_a_command_holds_only_for_that_very_program() {
     let unless = json!({ "command": [["git", "status"], ["/opt/tool"]] });
     let policy = ruled(&deny(&json!({}), &unless));

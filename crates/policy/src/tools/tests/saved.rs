@@ -9,7 +9,7 @@ use super::{
 };
 use crate::approval::{AllowMatch, AllowRule};
 use crate::call::{Preparation, Prepared, Subject, SubjectKind};
-use crate::tools::{Circumstances, Decision, Profile, StageKind, ToolPolicy, Trust, Verdict};
+use crate::tools::{Circumstances, Decision, Profile, Stage, StageKind, ToolPolicy, Trust, Verdict};
 
 fn decide(policy: &ToolPolicy, prepared: &Prepared, allowed: &[AllowRule]) -> Decision {
     pipeline(policy).decide(prepared, &Circumstances { trust: Trust::Normal, allowed })
@@ -73,6 +73,24 @@ fn a_saved_yes_answers_the_question_of_a_dangerous_tool() {
 }
 
 #[test]
+fn a_saved_yes_answers_every_question_that_was_put_for_the_name() {
+    let mut policy = asking();
+    let mut agent = Stage::new(StageKind::Agent, "agents.list[main].tools");
+    agent.modes = [("write".to_owned(), Verdict::Ask)].into();
+    policy.stages.push(agent);
+    for risk in [Risk::Write, Risk::Execute] {
+        let write = touching("write", risk, &["a.md"]);
+        let decision = decide(&policy, &write, &[saved_paths(1, "write", &["a.md"])]);
+        assert_eq!((decision.verdict, decision.stage), (Verdict::Allow, StageKind::Saved));
+        assert!(decide(&policy, &write, &[]).can_be_saved);
+    }
+    // A mode and the risk.
+    policy.stages.pop();
+    let write = touching("write", Risk::Execute, &["a.md"]);
+    assert_eq!(decide(&policy, &write, &[saved_paths(1, "write", &["a.md"])]).verdict, Verdict::Allow);
+}
+
+#[test]
 fn a_saved_yes_never_answers_a_deny() {
     let rules = [saved_paths(1, "write", &["a.md"])];
     let write = touching("write", Risk::Write, &["a.md"]);
@@ -84,7 +102,8 @@ fn a_saved_yes_never_answers_a_deny() {
     // One that asks in one stage and is denied in another.
     let mut policy = asking();
     policy.base.profile = Profile::Safe;
-    assert_eq!(decide(&policy, &write, &rules).verdict, Verdict::Deny);
+    let decision = decide(&policy, &write, &rules);
+    assert_eq!((decision.verdict, decision.can_be_saved), (Verdict::Deny, false));
 }
 
 #[test]
@@ -98,6 +117,10 @@ fn the_question_of_an_argument_rule_is_put_every_time() {
     let mut policy = asking();
     policy.stages[0].rules = vec![super::rules::rule("careful", "write")];
     let rules = [saved_paths(1, "write", &["a.md"])];
+    let decision = decide(&policy, &touching("write", Risk::Write, &["a.md"]), &rules);
+    assert_eq!((decision.verdict, decision.can_be_saved), (Verdict::Ask, false));
+    // Also when two of them ask.
+    policy.stages[0].rules.push(super::rules::rule("more-careful", "write"));
     let decision = decide(&policy, &touching("write", Risk::Write, &["a.md"]), &rules);
     assert_eq!((decision.verdict, decision.can_be_saved), (Verdict::Ask, false));
     policy.stages[0].modes.clear();
@@ -142,4 +165,7 @@ fn a_saved_command_answers_the_exec_stage() {
     let policy = ToolPolicy { stages: vec![stage], ..policy };
     let decision = decide(&policy, &run, &[rule]);
     assert_eq!((decision.verdict, decision.allowed_by), (Verdict::Ask, None));
+    // Two questions cannot be answered by one rule.
+    let decision = decide(&policy, &run, &[]);
+    assert_eq!((decision.verdict, decision.can_be_saved), (Verdict::Ask, false));
 }

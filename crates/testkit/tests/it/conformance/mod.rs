@@ -2,6 +2,9 @@
 
 mod abort;
 mod accept;
+mod allow_rules;
+mod approvals;
+mod approvals_end;
 mod budgets;
 mod callers;
 mod claim;

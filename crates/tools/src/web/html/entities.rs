@@ -254,16 +254,9 @@ pub(super) fn decode(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        match entity(rest) {
-            Some((meaning, length)) => {
-                out.push_str(&meaning);
-                rest = &rest[length..];
-            }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
-        }
+        let (meaning, length) = entity(rest).unwrap_or_else(|| ("&".to_owned(), 1));
+        out.push_str(&meaning);
+        rest = &rest[length..];
     }
     out.push_str(rest);
     out

@@ -19,9 +19,7 @@ pub(super) struct Layout<'a> {
     base: Option<&'a Address>,
     /// Line ends that come before the next word.
     breaks: usize,
-    space: bool,
-    /// Nothing stands on this line yet.
-    fresh: bool,
+    at: At,
     quotes: usize,
     lists: Vec<List>,
     /// What the next word's line begins with, once: `- `, `## `.
@@ -30,6 +28,16 @@ pub(super) struct Layout<'a> {
     marks: Vec<Mark>,
     /// Inside a cell of a real table line ends are spaces.
     pub(super) in_cell: bool,
+}
+
+/// Where the text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Nothing is on this line yet.
+    LineStart,
+    Word,
+    /// A word, and a space before the next one.
+    Space,
 }
 
 /// A list, and the number of its last item if it counts.
@@ -52,8 +60,7 @@ impl<'a> Layout<'a> {
             mode,
             base,
             breaks: 0,
-            space: false,
-            fresh: true,
+            at: At::LineStart,
             quotes: 0,
             lists: Vec::new(),
             lead: String::new(),
@@ -74,10 +81,18 @@ impl<'a> Layout<'a> {
     /// Text whose spaces mean nothing.
     pub(super) fn words(&mut self, text: &str) {
         for (number, word) in text.split([' ', '\t', '\n', '\r', '\u{c}']).enumerate() {
-            self.space |= number > 0;
+            if number > 0 {
+                self.space();
+            }
             if !word.is_empty() {
                 self.word(word);
             }
+        }
+    }
+
+    fn space(&mut self) {
+        if self.at == At::Word {
+            self.at = At::Space;
         }
     }
 
@@ -103,9 +118,9 @@ impl<'a> Layout<'a> {
                     self.push(quote.trim_end());
                 }
             }
-            self.fresh = true;
+            self.at = At::LineStart;
         }
-        if self.fresh {
+        if self.at == At::LineStart {
             let quote = "> ".repeat(self.quotes.min(DEEPEST));
             self.push(&quote);
             let depth = self.lists.len().min(DEEPEST).saturating_sub(1);
@@ -115,10 +130,10 @@ impl<'a> Layout<'a> {
             }
             let lead = std::mem::take(&mut self.lead);
             self.push(&lead);
-        } else if self.space {
+        } else if self.at == At::Space {
             self.push(" ");
         }
-        (self.breaks, self.space, self.fresh) = (0, false, false);
+        (self.breaks, self.at) = (0, At::Word);
     }
 
     fn push(&mut self, text: &str) {
@@ -134,8 +149,8 @@ impl<'a> Layout<'a> {
     /// At least so many line ends before the next word.
     pub(super) fn line(&mut self, breaks: usize) {
         if self.in_cell {
-            self.space = true;
-        } else if !self.fresh || self.breaks > 0 {
+            self.space();
+        } else if self.at != At::LineStart || self.breaks > 0 {
             self.breaks = self.breaks.max(breaks);
         }
     }

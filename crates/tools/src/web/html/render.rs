@@ -172,7 +172,6 @@ impl Page<'_> {
                     layout.lead(&format!("{} ", "#".repeat(usize::from(name.as_bytes()[1] - b'0'))));
                 }
             }
-            "br" => layout.line(1),
             "hr" => {
                 layout.line(2);
                 layout.literal("---");
@@ -193,7 +192,7 @@ impl Page<'_> {
             }
             "img" => self.image(tag),
             "table" | "tr" | "td" | "th" => self.open_table(name),
-            "dt" | "dd" | "tbody" | "thead" | "caption" | "option" | "summary" => layout.line(1),
+            "br" | "dt" | "dd" | "tbody" | "thead" | "caption" | "option" | "summary" => layout.line(1),
             _ if is_block(name) => layout.block(),
             _ => {}
         }

@@ -129,11 +129,10 @@ fn tag_end(text: &str) -> Option<usize> {
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
             (Some(open), _) if open == byte => quote = None,
-            (Some(_), _) => {}
             (None, b'>') => return Some(at),
             // A quote that does not stand where a value begins is a letter like others.
             (None, b'"' | b'\'') if before == b'=' => quote = Some(byte),
-            (None, _) => {}
+            _ => {}
         }
         if !byte.is_ascii_whitespace() {
             before = byte;

@@ -91,6 +91,9 @@ async fn a_page_is_kept_by_address_mode_and_tenant() {
 
 #[tokio::test]
 async fn an_error_is_a_failure_with_the_beginning_of_its_page_and_is_not_kept() {
+    let lost = WebServer::of_pages([("/", Page::with_headers(302, &[], ""))]).await;
+    let failure = fetch(&tool(&[&lost]), json!({ "url": lost.url("/") })).await.unwrap_err();
+    assert_eq!(failure.message, "127.0.0.1 answered 302", "a redirect to nowhere is no page");
     let server = WebServer::of_pages([("/", Page::new(503, "text/plain", "x".repeat(9_000)))]).await;
     let tool = tool(&[&server]);
     for _ in 0..2 {
@@ -112,6 +115,9 @@ async fn what_is_not_text_is_refused_with_type_and_size() {
     let server = WebServer::of_pages([("/", Page::new(200, "image/png", [0_u8; 77]))]).await;
     let failure = fetch(&tool(&[&server]), json!({ "url": server.url("/") })).await.unwrap_err();
     assert!(failure.message.ends_with("it is image/png (77 bytes), not text"), "{}", failure.message);
+    let server = WebServer::of_pages([("/", Page::new(404, "image/png", [0_u8; 77]))]).await;
+    let failure = fetch(&tool(&[&server]), json!({ "url": server.url("/") })).await.unwrap_err();
+    assert_eq!((failure.message.as_str(), failure.output), ("127.0.0.1 answered 404", None));
 }
 
 #[tokio::test]
@@ -150,7 +156,7 @@ async fn slow_and_endless_pages_end() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
     let pages = [
         ("/slow", Page::raw(head).then_drip(b"x", Duration::from_millis(20))),
-        ("/endless", Page::raw(head).then_flood(&[b'y'; 64 << 10])),
+        ("/endless", Page::raw(head).then_flood(&[b'y'; 8 << 10])),
         ("/torn", Page::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx")),
     ];
     let server = WebServer::of_pages(pages).await;

@@ -30,9 +30,9 @@ fn place() -> Place {
             scope,
             session: "cli".to_owned(),
             actor: "owner".to_owned(),
-            root: "/work".to_owned(),
+            root: "/srv/agent".to_owned(),
         },
-        root: "/work".into(),
+        root: "/srv/agent".into(),
         forbidden: Vec::new(),
         env: std::collections::BTreeMap::new(),
     }
