@@ -20,8 +20,8 @@ mod web;
 
 pub use basics::basic_tools;
 pub use custom::{
-    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, FillError, HttpCall,
-    HttpSpec, HttpSpecError, HttpTemplate, TemplateError,
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, HttpSpec, HttpSpecError, TemplateError,
+    custom_tool,
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
 pub use execute::{execute, failed, refused};

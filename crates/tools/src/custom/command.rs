@@ -10,7 +10,7 @@ use tidegate_policy::exec::{Plan, PlanPlace};
 use tidegate_policy::{Permitted, Preparation, Start, Subject, SubjectKind};
 
 use super::template::Template;
-use super::{CustomError, CustomKind, CustomSpec};
+use super::{CustomError, CustomSpec};
 use crate::exec::{Disk, Order, Owner, Processes, folder, is_variable, plan_failure, result_of};
 use crate::place::Place;
 use crate::spec::ToolSpec;
@@ -39,7 +39,7 @@ pub enum CommandOutput {
 }
 
 /// A tool that runs a configured command.
-pub struct CustomTool {
+pub(super) struct CustomCommand {
     spec: ToolSpec,
     command: CommandSpec,
     words: Vec<Template>,
@@ -47,12 +47,14 @@ pub struct CustomTool {
     processes: Arc<Processes>,
 }
 
-impl CustomTool {
-    /// Only for commands; HTTP calls are the web tools'.
-    pub fn new(spec: CustomSpec, processes: Arc<Processes>) -> Result<Self, CustomError> {
+impl CustomCommand {
+    pub(super) fn new(
+        spec: &CustomSpec,
+        command: &CommandSpec,
+        processes: Arc<Processes>,
+    ) -> Result<Self, CustomError> {
         // The command has its own time, so that what it wrote until then is not lost.
         let tool_spec = ToolSpec { timeout: None, ..spec.tool_spec()? };
-        let CustomKind::Command(command) = spec.kind else { return Err(CustomError::NotACommand) };
         let program = command.argv.first().ok_or(CustomError::NoProgram)?;
         if program.is_empty()
             || program.contains("{{")
@@ -69,7 +71,7 @@ impl CustomTool {
         if let Some(word) = script_word(&command.argv).filter(|word| words[*word].has_places()) {
             return Err(CustomError::Script { word });
         }
-        Ok(Self { spec: tool_spec, command, words, timeout: spec.timeout, processes })
+        Ok(Self { spec: tool_spec, command: command.clone(), words, timeout: spec.timeout, processes })
     }
 
     fn argv(&self, args: &Value) -> Result<Vec<String>, ToolFailure> {
@@ -81,7 +83,7 @@ impl CustomTool {
 }
 
 #[async_trait]
-impl Tool for CustomTool {
+impl Tool for CustomCommand {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -183,9 +185,16 @@ mod tests {
     use tidegate_runtime::SystemClock;
 
     use super::*;
+    use crate::custom::CustomKind;
     use crate::exec::ProcessLimits;
 
-    fn tool(argv: &[&str]) -> Result<CustomTool, CustomError> {
+    fn tool(argv: &[&str]) -> Result<CustomCommand, CustomError> {
+        let command = CommandSpec {
+            argv: argv.iter().map(ToString::to_string).collect(),
+            stdin_json: false,
+            env: BTreeMap::new(),
+            output: CommandOutput::Text,
+        };
         let spec = CustomSpec {
             name: "weather".into(),
             description: "Tells the weather.".into(),
@@ -193,14 +202,9 @@ mod tests {
             risk: Risk::Execute,
             idempotent: true,
             timeout: Duration::from_secs(8),
-            kind: CustomKind::Command(CommandSpec {
-                argv: argv.iter().map(ToString::to_string).collect(),
-                stdin_json: false,
-                env: BTreeMap::new(),
-                output: CommandOutput::Text,
-            }),
+            kind: CustomKind::Command(command.clone()),
         };
-        CustomTool::new(spec, Processes::new(ProcessLimits::default(), Arc::new(SystemClock)))
+        CustomCommand::new(&spec, &command, Processes::new(ProcessLimits::default(), Arc::new(SystemClock)))
     }
 
     #[test]

@@ -2,18 +2,26 @@
 
 mod command;
 mod http;
+mod request;
 mod template;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tidegate_net::Client;
 use tidegate_protocol::Risk;
 
-pub use command::{CommandOutput, CommandSpec, CustomTool};
-pub use http::{HttpCall, HttpSpec, HttpSpecError, HttpTemplate};
-pub use template::{FillError, TemplateError};
+pub use command::{CommandOutput, CommandSpec};
+pub use http::{HttpSpec, HttpSpecError};
+pub use template::TemplateError;
 
+use command::CustomCommand;
+use request::CustomRequest;
+
+use crate::exec::Processes;
 use crate::spec::ToolSpec;
+use crate::tool::Tool;
 
 /// What the configuration says about a tool, whatever it does.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,13 +61,23 @@ pub enum CustomError {
     Template(#[from] TemplateError),
     #[error(transparent)]
     Http(#[from] HttpSpecError),
-    #[error("it is an HTTP call, not a command")]
-    NotACommand,
+}
+
+/// The tool that a configuration describes.
+pub fn custom_tool(
+    spec: &CustomSpec,
+    processes: &Arc<Processes>,
+    client: &Client,
+) -> Result<Arc<dyn Tool>, CustomError> {
+    Ok(match &spec.kind {
+        CustomKind::Command(command) => Arc::new(CustomCommand::new(spec, command, processes.clone())?),
+        CustomKind::Http(http) => Arc::new(CustomRequest::new(spec, http, client.clone())?),
+    })
 }
 
 impl CustomSpec {
     /// As the registry knows it. The schema takes no argument it does not name.
-    pub fn tool_spec(&self) -> Result<ToolSpec, CustomError> {
+    fn tool_spec(&self) -> Result<ToolSpec, CustomError> {
         let mut input_schema = self.input_schema.clone();
         let object = input_schema.as_object_mut().ok_or(CustomError::Schema)?;
         if object.get("type").is_none_or(|kind| kind != "object") {

@@ -23,8 +23,8 @@ enum Piece {
 /// Why a text is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("`{{{{` without `}}}}` in {0:?}")]
-    Open(String),
+    #[error("`{{{{` without `}}}}`")]
+    Open,
     #[error("{0:?} is no name of an argument")]
     Name(String),
     #[error("the schema has no argument {0:?}")]
@@ -33,7 +33,7 @@ pub enum TemplateError {
 
 /// Why arguments cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FillError {
+pub(super) enum FillError {
     #[error("{0}: a value that begins with `-` would be read as an option")]
     Dash(String),
     #[error("{0}: a character that cannot be passed on")]
@@ -53,7 +53,7 @@ impl Template {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
             let Some((name, behind)) = after.split_once("}}") else {
-                return Err(TemplateError::Open(text.to_owned()));
+                return Err(TemplateError::Open);
             };
             if !before.is_empty() {
                 pieces.push(Piece::Text(before.to_owned()));
@@ -79,7 +79,7 @@ impl Template {
     }
 
     /// Which names it has, for messages.
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         self.names().collect::<Vec<_>>().join(", ")
     }
 
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_text_that_is_no_template_is_named() {
         let read = |text| Template::read(text, &schema()).unwrap_err();
-        assert_eq!(read("{{a"), TemplateError::Open("{{a".into()));
+        assert_eq!(read("{{a"), TemplateError::Open);
         assert_eq!(read("{{c}}"), TemplateError::Unknown("c".into()));
         assert_eq!(read("{{a b}}"), TemplateError::Name("a b".into()));
         assert_eq!(read("{{}}"), TemplateError::Name(String::new()));

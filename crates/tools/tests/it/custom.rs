@@ -1,13 +1,15 @@
-//! Tools from the configuration that run a command.
+//! Tools from the configuration: commands and HTTP calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_net::{Client, Secret};
 use tidegate_protocol::{Risk, ToolErrorCode};
+use tidegate_testkit::web_server::{Page, WebServer};
 use tidegate_tools::{
-    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, CustomTool, HttpSpec, Output,
-    ToolFailure,
+    CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, HttpSpec, HttpSpecError, Output,
+    ToolFailure, custom_tool,
 };
 
 use crate::stage::{Stage, is_gone};
@@ -38,8 +40,9 @@ fn spec(kind: CustomKind) -> CustomSpec {
 }
 
 async fn call(stage: &Stage, command: CommandSpec, args: Value) -> Result<Output, ToolFailure> {
-    let tool = CustomTool::new(spec(CustomKind::Command(command)), stage.processes.clone()).unwrap();
-    stage.call(&tool, args).await
+    let spec = spec(CustomKind::Command(command));
+    let tool = custom_tool(&spec, &stage.processes, &Client::default()).unwrap();
+    stage.call(&*tool, args).await
 }
 
 #[tokio::test]
@@ -127,12 +130,12 @@ async fn a_configuration_that_makes_no_tool_is_told_why() {
     let stage = Stage::new();
     let http = CustomKind::Http(HttpSpec {
         method: "GET".into(),
-        url: "https://api.example/".into(),
+        url: "https://{{city}}.example/".into(),
         headers: BTreeMap::new(),
         body: None,
     });
-    let new = |spec| CustomTool::new(spec, stage.processes.clone()).err();
-    assert_eq!(new(spec(http)), Some(CustomError::NotACommand));
+    let new = |spec: CustomSpec| custom_tool(&spec, &stage.processes, &Client::default()).err();
+    assert_eq!(new(spec(http)), Some(CustomError::Http(HttpSpecError::Origin)));
     let plain = spec(CustomKind::Command(command(&["true"])));
     assert_eq!(
         new(CustomSpec { input_schema: json!({ "type": "array" }), ..plain.clone() }),
@@ -142,4 +145,35 @@ async fn a_configuration_that_makes_no_tool_is_told_why() {
     let odd = spec(CustomKind::Command(CommandSpec { env, ..command(&["true"]) }));
     assert_eq!(new(odd), Some(CustomError::Variable("A B".into())));
     assert_eq!(new(plain), None);
+}
+
+#[tokio::test]
+async fn a_configured_http_call_goes_where_the_operator_said() {
+    let stage = Stage::new();
+    let server = WebServer::answering(|_| Page::new(200, "application/json", "{\"sky\":\"clear\"}")).await;
+    let key = format!("key-{}", 4711);
+    let http = HttpSpec {
+        method: "POST".into(),
+        url: server.url("/v1/{{city}}?unit={{unit}}&lang=en"),
+        headers: [("X-Api-Key".to_owned(), Secret::new(key.clone()))].into(),
+        body: Some(json!({ "where": "{{city}}", "unit": "{{unit}}" })),
+    };
+    let spec = spec(CustomKind::Http(http));
+    let tool = custom_tool(&spec, &stage.processes, &Client::default()).unwrap();
+    let args = json!({ "city": "../a b", "unit": null });
+
+    let prepared = stage.prepare(&*tool, &args).await.unwrap();
+    let preview = prepared.preview().unwrap();
+    assert!(preview.contains("x-api-key") && !preview.contains(&key), "{preview}");
+    assert!(preview.contains("{\"where\":\"../a b\"}"), "{preview}");
+    let subjects: Vec<_> = prepared.subjects().iter().map(|subject| subject.value.clone()).collect();
+    assert_eq!(subjects, ["127.0.0.1".to_owned(), server.url("/v1/..%2Fa%20b?lang=en"), "POST".to_owned()]);
+    assert!(!format!("{spec:?}").contains(&key));
+
+    let output = stage.call(&*tool, args).await.unwrap();
+    assert_eq!(output.data.unwrap()["status"], 200);
+    let asked = &server.asked()[0];
+    assert_eq!((asked.method.as_str(), asked.headers["x-api-key"].as_str()), ("POST", key.as_str()));
+    assert_eq!(asked.headers["content-type"], "application/json");
+    assert_eq!(asked.body, b"{\"where\":\"../a b\"}");
 }
