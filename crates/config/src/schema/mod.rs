@@ -40,10 +40,10 @@ pub use models::{
 pub use session::{DmScope, Reset, ResetMode, Session};
 pub use storage::{Backend, Postgres, Storage};
 pub use tools::{
-    AgentExec, AgentTools, ApplyPatch, ArgumentValue, CustomHttp, CustomTool, Exec, ExecAsk, ExecFallback,
-    ExecHost, ExecSecurity, FOREIGN_TOOLS, KNOWN_TOOLS, LoopDetection, ProviderTools, RuleExample,
-    RuleExamples, RuleMode, RuleWhen, SearchProvider, StageTools, TOOL_ALIASES, TOOL_GROUPS, ToolLists,
-    ToolMode, ToolProfile, ToolRisk, ToolRule, Tools, Web, WebFetch, WebSearch,
+    AgentExec, AgentTools, ApplyPatch, ArgumentValue, CustomBody, CustomHttp, CustomTool, Exec, ExecAsk,
+    ExecFallback, ExecHost, ExecSecurity, FOREIGN_TOOLS, KNOWN_TOOLS, LoopDetection, ProviderTools,
+    RuleExample, RuleExamples, RuleMode, RuleWhen, SearchProvider, StageTools, TOOL_ALIASES, TOOL_GROUPS,
+    ToolLists, ToolMode, ToolProfile, ToolRisk, ToolRule, Tools, Web, WebFetch, WebSearch,
 };
 pub use ui::{Language, Ui};
 

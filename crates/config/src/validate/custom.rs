@@ -112,11 +112,21 @@ fn contains_reference(value: &Value) -> bool {
     }
 }
 
+/// Every text inside a value.
+fn texts_of(value: View<'_>) -> Vec<View<'_>> {
+    if value.value.is_string() {
+        return vec![value];
+    }
+    let inside: Vec<_> = value.entries().map(|(_, child)| child).chain(value.items()).collect();
+    inside.into_iter().flat_map(texts_of).collect()
+}
+
 /// Every `{{name}}` must be an argument.
 fn places(tool: &View<'_>, arguments: &[&str], found: &mut Vec<Problem>) {
     let mut texts: Vec<View<'_>> = tool.key("command").iter().flat_map(View::items).collect();
     if let Some(http) = tool.key("http") {
-        texts.extend(["url", "body"].into_iter().filter_map(|key| http.key(key)));
+        texts.extend(http.key("url"));
+        texts.extend(http.key("body").into_iter().flat_map(texts_of));
         texts.extend(http.key("headers").iter().flat_map(View::entries).map(|(_, header)| header));
     }
     for text in texts {
@@ -185,6 +195,7 @@ mod tests {
             "wrong": {"command": ["/bin/echo", "{{texx}}", "{{open"],
                 "schema": {"type": "object", "properties": {"text": {"$ref": "#/x"}, "b": 1}, "required": ["c", 2]}},
             "web": {"http": {"url": "https://h/{{q}}", "body": "{{b}}", "headers": {"x": "{{h}}"}}},
+            "json": {"http": {"url": "https://h", "body": {"a": [{"b": "{{n}}"}], "c": 1}}},
             "env": {"command": ["/bin/true"], "env": {"A B": "x"}},
         });
         assert_eq!(
@@ -200,6 +211,7 @@ mod tests {
                 "custom.web.http.url: {{q}} is not one of the properties of the schema",
                 "custom.web.http.body: {{b}} is not one of the properties of the schema",
                 "custom.web.http.headers.x: {{h}} is not one of the properties of the schema",
+                "custom.json.http.body.a[0].b: {{n}} is not one of the properties of the schema",
                 "custom.env.env.A B: a variable's name has letters, digits and _, with no digit first",
             ]
         );

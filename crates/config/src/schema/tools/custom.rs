@@ -25,7 +25,10 @@ pub struct CustomTool {
     /// Whether the command reads all arguments as JSON from its input.
     #[serde(default)]
     pub stdin_json: bool,
-    /// What it can do at worst; `execute` for a command and `network` for a request when absent.
+    /// Whether the command writes one JSON value.
+    #[serde(default)]
+    pub json_output: bool,
+    /// What it can do at worst. When absent, `network` for a request that only looks (`GET`, `HEAD`), else `execute`.
     #[serde(default)]
     pub risk: Option<ToolRisk>,
     /// Whether running it twice is the same as running it once.
@@ -53,9 +56,16 @@ pub struct CustomHttp {
     /// Headers.
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
-    /// The body; `{{name}}` stands for an argument.
+    /// The body: an object is sent as JSON, a text as it is; `{{name}}` in a text stands for an argument.
     #[serde(default)]
-    pub body: Option<String>,
+    pub body: Option<CustomBody>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CustomBody {
+    Text(String),
+    Json(Map<String, Value>),
 }
 
 fn get() -> String {

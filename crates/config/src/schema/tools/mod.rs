@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use custom::{CustomHttp, CustomTool, ToolRisk};
+pub use custom::{CustomBody, CustomHttp, CustomTool, ToolRisk};
 pub use exec::{AgentExec, ApplyPatch, Exec, ExecAsk, ExecFallback, ExecHost, ExecSecurity};
 pub use rule::{ArgumentValue, RuleExample, RuleExamples, RuleMode, RuleWhen, ToolRule};
 pub use web::{SearchProvider, Web, WebFetch, WebSearch};
