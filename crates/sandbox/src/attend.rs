@@ -25,7 +25,7 @@ use crate::sweep;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// How long output is awaited from pipes that something which cannot be killed still holds.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Attendant {
     pub(crate) supervisor: Supervisor,
