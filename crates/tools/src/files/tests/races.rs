@@ -18,6 +18,15 @@ use super::{CANARY, Scene};
 const SWAPS: usize = 5000;
 const ROUNDS: usize = 150;
 
+/// Ends the exchanging also when the work fails.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Exchanges two names until the work is done; how often the work went well and how often it was refused.
 fn while_swapping(one: &PathBuf, other: &PathBuf, work: impl Fn(usize) -> Vec<bool>) -> (usize, usize) {
     let (swaps, done) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -28,6 +37,7 @@ fn while_swapping(one: &PathBuf, other: &PathBuf, work: impl Fn(usize) -> Vec<bo
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
         });
+        let _done = Done(&done);
         let (mut well, mut refused, mut round) = (0, 0, 0);
         while round < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS {
             for ok in work(round) {
@@ -35,7 +45,6 @@ fn while_swapping(one: &PathBuf, other: &PathBuf, work: impl Fn(usize) -> Vec<bo
             }
             round += 1;
         }
-        done.store(true, Ordering::Relaxed);
         (well, refused)
     })
 }
