@@ -91,6 +91,21 @@ fn a_file_swapped_with_a_link_to_outside_lets_nothing_out() {
 }
 
 #[test]
+fn a_file_swapped_between_looking_and_opening_is_not_followed() {
+    let scene = Scene::new();
+    scene.file("file.txt", "inside");
+    scene.link("evil", "../outside/secret.txt");
+    let root = scene.root();
+    let (well, refused) = while_swapping(&scene.at("file.txt"), &scene.at("evil"), |_| {
+        // The shortest way between the look and the opening, so that the swap falls into it often.
+        let read = || root.exactly("file.txt").and_then(|found| found.read(100));
+        let tries = (0..200).map(|_| read().inspect(|content| assert_eq!(content.bytes, b"inside")).is_ok());
+        tries.collect()
+    });
+    assert!(well > 0 && refused > 0, "{well} went well, {refused} were refused");
+}
+
+#[test]
 fn a_link_that_appears_after_the_call_was_prepared_stops_it() {
     let scene = Scene::new();
     scene.file("a.txt", "one");
