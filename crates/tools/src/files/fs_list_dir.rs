@@ -1,4 +1,4 @@
-//! `fs.list_dir`: a folder and what is below it, as Lainclaw's contract has it.
+//! `fs.list_dir`: a folder and what is below it, as the contract of the command line has it.
 
 use std::path::{Path, PathBuf};
 
