@@ -1,15 +1,90 @@
 //! The tools of this installation, put together from what is built in and what is configured.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tidegate_engine::Settings;
+use tidegate_net::{Client, Guard};
+use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
-use tidegate_tools::{Registry, basic_tools};
+use tidegate_runtime::SystemClock;
+use tidegate_tools::{
+    DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
+    ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
+};
 
 use crate::failure::{Failure, Message};
 
-pub(crate) fn toolbox() -> Result<Registry, Failure> {
+/// What tools need that lives as long as the process.
+pub(crate) struct Tools {
+    pub(crate) registry: Registry,
+    /// Programs that go on after their call returned.
+    pub(crate) processes: Arc<Processes>,
+}
+
+pub(crate) fn tools(settings: &Settings) -> Result<Tools, Failure> {
+    let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+    let guard = Guard::allowing(settings.private_addresses())
+        .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))?;
+    let web =
+        WebSettings { guard: guard.clone(), fetch: settings.web_fetch(), search: settings.web_search() };
+    let mut all = basic_tools();
+    all.extend(
+        file_tools()
+            .into_iter()
+            .filter(|tool| settings.has_apply_patch() || tool.spec().name != "apply_patch"),
+    );
+    all.push(Arc::new(ExecTool::new(settings.exec_settings(), Arc::clone(&processes))));
+    all.push(Arc::new(ProcessTool::new(Arc::clone(&processes))));
+    all.extend(web_tools(web));
+    let client = Client::default().guarded_by(guard);
     let mut registry = Registry::default();
-    for tool in basic_tools() {
-        let added = registry.add(tool);
-        added.map_err(|taken| Failure::new(ErrorCode::Internal, Message::plain(taken.to_string())))?;
+    for tool in all {
+        add(&mut registry, timed(tool, settings.tool_timeout()))?;
     }
-    Ok(registry)
+    for spec in settings.custom_tools() {
+        let tool = custom_tool(&spec, &processes, &client)
+            .map_err(|error| unusable(&spec.name, &error.to_string()))?;
+        add(&mut registry, tool)?;
+    }
+    Ok(Tools { registry, processes })
+}
+
+fn add(registry: &mut Registry, tool: Arc<dyn Tool>) -> Result<(), Failure> {
+    registry.add(tool).map_err(|taken| unusable("tools", &taken.to_string()))
+}
+
+fn unusable(path: &str, problem: &str) -> Failure {
+    Failure::new(ErrorCode::ConfigInvalid, Message::plain(format!("{path}: {problem}")))
+}
+
+/// A tool that keeps to the usual time gets the configured one.
+fn timed(tool: Arc<dyn Tool>, timeout: Duration) -> Arc<dyn Tool> {
+    if tool.spec().timeout != Some(DEFAULT_TIMEOUT) || timeout == DEFAULT_TIMEOUT {
+        return tool;
+    }
+    let spec = ToolSpec { timeout: Some(timeout), ..tool.spec().clone() };
+    Arc::new(Timed { spec, tool })
+}
+
+struct Timed {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+#[async_trait]
+impl Tool for Timed {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        self.tool.prepare(args, place).await
+    }
+
+    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
+        self.tool.run(permitted, work).await
+    }
 }

@@ -1,5 +1,6 @@
 //! The commands: which there are, how a command line finds its own, and help.
 
+mod approvals;
 mod ask;
 mod audit;
 mod auth;

@@ -3,7 +3,8 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status, tools, usage,
+    Entry, approvals, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status,
+    tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -217,6 +218,11 @@ rows! {
         &[ARGS, AGENT, flag("session", Takes::Value("key"), "in this session (default: the keyboard)", "在该会话中（默认：键盘）"),
           flag("model", Takes::Value("name"), "while this model answers, as provider/model", "由该模型回答时，写作 provider/model"), ROOT], Option, tools::explain,
         "what would become of a call, and which rule says so; nothing is run", "说明调用会如何处理、由哪条规则决定；不会执行";
+    ["approvals" "list"] "" (0, 0)
+        &[LIMIT, flag("all", Takes::Nothing, "also those that were settled", "包括已处理的")], Option, approvals::list,
+        "what agents want to do and wait for an answer about", "列出等待批准的请求";
+    ["approvals" "show"] "<id>" (1, 1) &[], Option, approvals::show,
+        "one question, whole: exactly what would be done", "显示一个请求的全部内容";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
         "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";
     ["channels" "list"] "" (0, 0) &[], Option, channels::list,
