@@ -1,5 +1,6 @@
 //! The bus: what changed, for everybody who watches more than one run. Bounded: who is too slow misses and is told so.
 
+use tidegate_policy::approval::Approval;
 use tidegate_protocol::{ErrorBody, RunId, RunState, SessionKey};
 use tokio::sync::broadcast;
 
@@ -12,6 +13,8 @@ const BOUND: usize = 1024;
 pub enum EngineEvent {
     Run(RunChange),
     Channel(ChannelStatus),
+    /// A question to a person was put, answered or ended.
+    Approval(Box<Approval>),
 }
 
 /// A run was accepted, began, or ended. After an end it is durable.

@@ -352,6 +352,7 @@ impl Core {
     }
 
     pub(crate) fn tell_end(&self, work: &Work, attempt: u32, end: RunEnd) {
+        self.run_loops.forget(work.run);
         let (state, error) = match &end {
             Ok(_) => (RunState::Completed, None),
             Err(error)

@@ -28,6 +28,7 @@ mod standings;
 mod start;
 mod submit;
 mod texts;
+mod tools;
 mod transcript;
 
 pub use close::{Drain, Drained};
@@ -40,3 +41,4 @@ pub use settings::{GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use submit::{Follower, Request, Submitted};
+pub use tools::{Answering, Attendance, Invoke, Toolbox};

@@ -18,6 +18,9 @@ const SWEEP_ROWS: u32 = 500;
 const UNTOLD: Duration = Duration::from_hours(90 * 24);
 /// Model calls: reports of a year, and of the month a year ago, still find theirs.
 const MODEL_CALLS: Duration = Duration::from_hours(400 * 24);
+/// Between two looks for questions whose time has passed.
+const EXPIRE: Duration = Duration::from_secs(5);
+const EXPIRE_ROWS: u32 = 100;
 /// Audit rows wait this long for company before they are sealed.
 const SEAL: Duration = Duration::from_millis(500);
 const SEAL_ROWS: u32 = 1000;
@@ -36,6 +39,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
     if core.stays {
         services.push(spawn("suspects", schedule::one_by_one(Arc::clone(core))));
         services.push(spawn("sweeper", sweep(Arc::clone(core))));
+        services.push(spawn("approvals", expire(Arc::clone(core))));
         services.push(spawn("deliver", deliver::run(Arc::clone(core))));
     }
     for supervised in &core.connectors {
@@ -94,6 +98,15 @@ async fn mirror(core: Arc<Core>) {
                 return;
             }
             core.mirroring.notify();
+        }
+    }
+}
+
+/// Ends questions that nobody answered in time, also those of a process that is gone.
+async fn expire(core: Arc<Core>) {
+    while core.goes_on(EXPIRE).await {
+        if let Err(error) = core.expire(core.clock.now_ms(), EXPIRE_ROWS).await {
+            tracing::warn!(%error, "questions were not ended");
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::mirror::Mirroring;
 use crate::schedule::Scheduler;
 use crate::services;
 use crate::settings::Settings;
+use crate::tools::{RunLoops, Toolbox, Watchers};
 
 /// How an engine is to work.
 pub struct Options {
@@ -32,6 +33,7 @@ pub struct Options {
     pub settings: Settings,
     pub models: Arc<dyn Providers>,
     pub connectors: Vec<Arc<dyn Connector>>,
+    pub toolbox: Toolbox,
     /// Runs that may be under way at once.
     pub main_lane: usize,
     /// Whether this process stays: then it keeps a ballast, sweeps, and waits for a store that is away.
@@ -71,6 +73,7 @@ impl Options {
             settings,
             models: Arc::new(BuiltIn),
             connectors: Vec::new(),
+            toolbox: Toolbox::empty(),
             main_lane: MAIN_LANE,
             stays: false,
             retention: Retention::default(),
@@ -104,6 +107,10 @@ pub(crate) struct Core {
     pub(crate) models: Arc<dyn Providers>,
     pub(crate) connectors: Vec<Arc<Supervised>>,
     pub(crate) live: LiveRuns,
+    pub(crate) toolbox: Toolbox,
+    /// Who waits for the answer to a question.
+    pub(crate) watchers: Watchers,
+    pub(crate) run_loops: RunLoops,
     pub(crate) bus: Bus,
     pub(crate) scheduler: Scheduler,
     pub(crate) outlets: Outlets,
@@ -172,6 +179,9 @@ impl Engine {
             models: options.models,
             connectors: connectors.collect(),
             live: LiveRuns::default(),
+            toolbox: options.toolbox,
+            watchers: Watchers::default(),
+            run_loops: RunLoops::default(),
             bus: Bus::new(),
             scheduler: Scheduler::new(options.main_lane),
             outlets: Outlets::default(),

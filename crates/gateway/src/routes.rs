@@ -55,6 +55,12 @@ routes! {
     Page post "/api/v1/outbox/{id}/retry" => api::outbox::retry;
     Page post "/api/v1/outbox/{id}/drop" => api::outbox::give_up;
     Page post "/api/v1/models/test" => api::models::test;
+    Control post "/api/v1/tools/invoke" => api::tools::invoke;
+    Page get "/api/v1/approvals" => api::approvals::list;
+    Page get "/api/v1/approvals/{id}" => api::approvals::show;
+    Page post "/api/v1/approvals/{id}" => api::approvals::answer;
+    Page get "/api/v1/allowlist" => api::approvals::rules;
+    Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
     Program get "/v1/models" => openai::models;
     Program post "/v1/chat/completions" => openai::completions;

@@ -12,6 +12,7 @@ mod tool_sets;
 mod tools;
 #[cfg(test)]
 mod tools_tests;
+mod workplace;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! Our own interface under `/api/v1`, for the page and the command line. Its types are `tidegate_protocol::api`.
 
+pub(crate) mod approvals;
 pub(crate) mod ask;
 pub(crate) mod feed;
 pub(crate) mod health;
@@ -11,3 +12,4 @@ pub(crate) mod runs;
 pub(crate) mod sessions;
 mod snapshot;
 pub(crate) mod status;
+pub(crate) mod tools;

@@ -2,6 +2,8 @@
 //!
 //! It looks at words, not at the disk: a link or a pattern can still lead there, which is for the sandbox to prevent.
 
+use std::borrow::Cow;
+
 use super::ExecPolicy;
 use super::paths::{absolute, is_inside};
 use super::plan::Plan;
@@ -29,26 +31,29 @@ pub(super) fn named<'a>(plan: &Plan, policy: &'a ExecPolicy) -> Option<&'a str> 
 }
 
 /// Everything in a plan that could be a path.
-fn words(plan: &Plan) -> Vec<String> {
-    let mut words = vec![plan.cwd().to_owned()];
+fn words(plan: &Plan) -> Vec<Cow<'_, str>> {
+    let mut words = vec![Cow::Borrowed(plan.cwd())];
     for launch in plan.launches() {
-        words.push(launch.program.path.clone());
+        words.push(launch.program.path.as_str().into());
         if plan.opaque().is_none() {
-            words.extend(launch.argv.iter().cloned());
+            words.extend(launch.argv.iter().map(|word| Cow::Borrowed(word.as_str())));
         }
     }
-    words.extend(plan.added_env().values().cloned());
+    words.extend(plan.added_env().values().map(|value| Cow::Borrowed(value.as_str())));
     if let Some(opaque) = plan.opaque() {
         let script: String =
             opaque.script.chars().filter(|character| !"'\"\\".contains(*character)).collect();
         let ends = |character: char| character.is_whitespace() || "|&;<>()`".contains(character);
         let home = plan.env().get("HOME").map_or("", String::as_str);
-        words.extend(script.split(ends).map(|word| with_home(word, home)));
+        words.extend(script.split(ends).map(|word| Cow::Owned(with_home(word, home))));
     }
     words
 }
 
 fn with_home(word: &str, home: &str) -> String {
+    if !word.contains(['$', '~']) {
+        return word.to_owned();
+    }
     let word = word.replace("${HOME}", home).replace("$HOME", home);
     match word.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),

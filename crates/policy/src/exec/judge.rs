@@ -120,12 +120,13 @@ impl AllowList {
 
 impl Miss {
     fn of(first: &Launch, missing: &[&Launch], plan: &Plan) -> Self {
-        let obstacle = missing.iter().find_map(|launch| saved::launch_obstacle(launch));
-        let reason = match obstacle {
-            Some(obstacle) => obstacle,
-            None => format!("{} is not on the allowlist with these arguments", first.program.path),
-        };
-        Self { reason, can_be_saved: saved::suggestion(plan, None).is_some() }
+        if let Some(reason) = missing.iter().find_map(|launch| saved::launch_obstacle(launch)) {
+            return Self { reason, can_be_saved: false };
+        }
+        let reason = format!("{} is not on the allowlist with these arguments", first.program.path);
+        // A rule speaks for the whole plan, so what is a filter here must be something a rule can name too.
+        let can_be_saved = plan.launches().all(|launch| saved::launch_obstacle(launch).is_none());
+        Self { reason, can_be_saved }
     }
 }
 

@@ -64,10 +64,10 @@ const EXACT_ONLY: &str = "7z 7za 7zr ar as aria2c base32 base64 bsdtar bzip2 c++
 /// What may be saved about this program, and why not more.
 pub(super) fn saving(launch: &Launch) -> (Saving, &'static str) {
     let called = launch.argv.first().map_or("", String::as_str);
-    let by_name = class(called);
-    let by_file = class(&launch.program.path);
-    let class = if by_file.0 > by_name.0 { by_file } else { by_name };
     let name = base(&launch.program.path);
+    let by_file = class(&launch.program.path);
+    let by_name = if base(called) == name { by_file } else { class(called) };
+    let class = if by_file.0 > by_name.0 { by_file } else { by_name };
     if class.0 < Saving::Never && starts_programs(&name, &launch.argv) {
         return (Saving::Never, "it starts other programs with these arguments");
     }
@@ -75,8 +75,8 @@ pub(super) fn saving(launch: &Launch) -> (Saving, &'static str) {
 }
 
 /// Whether the arguments of a command can hold another command, or code.
-pub(super) fn may_hold_commands(argv: &[String]) -> bool {
-    let name = argv.first().map(|word| base(word)).unwrap_or_default();
+pub(super) fn may_hold_commands<W: AsRef<str>>(argv: &[W]) -> bool {
+    let name = argv.first().map(|word| base(word.as_ref())).unwrap_or_default();
     class(&name).0 == Saving::Never || listed(SHELL_LAUNCHERS, &name) || starts_programs(&name, argv)
 }
 
@@ -90,7 +90,9 @@ fn class(word: &str) -> (Saving, &'static str) {
     if name.starts_with("ld") && name.contains(".so") {
         return INTERPRETER;
     }
-    forms(&name).iter().filter_map(|form| known().get(form)).copied().max().unwrap_or((Saving::Open, ""))
+    let forms = forms(&name);
+    let forms = if forms[1..] == [name.as_str(); 2] { &forms[..1] } else { &forms[..] };
+    forms.iter().filter_map(|form| known().get(form)).copied().max().unwrap_or((Saving::Open, ""))
 }
 
 const INTERPRETER: (Saving, &str) = (Saving::Never, "it is an interpreter: its arguments are a program");
@@ -110,11 +112,11 @@ fn known() -> &'static HashMap<&'static str, (Saving, &'static str)> {
 
 /// The file name in lower case: on some disks case means nothing.
 pub(super) fn base(word: &str) -> String {
-    let mut name = word.rsplit('/').next().unwrap_or(word).to_lowercase();
-    if name.ends_with(".exe") {
-        name.truncate(name.len() - 4);
+    let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+    match name.strip_suffix(".exe") {
+        Some(stem) => stem.to_owned(),
+        None => name,
     }
-    name
 }
 
 /// `python3.11`, `lua5.4` and `clang-14` are what they are without their numbers.
@@ -132,16 +134,15 @@ fn listed(list: &str, name: &str) -> bool {
 
 /// Arguments that make a program of the exact-only kind start another one. Long options count with every abbreviation
 /// that GNU's reader of options accepts, and with some more that it does not.
-fn starts_programs(name: &str, argv: &[String]) -> bool {
-    let args = argv.get(1..).unwrap_or_default();
-    let long =
-        |options: &[&str]| args.iter().any(|arg| options.iter().any(|option| abbreviates(arg, option)));
-    let word = |words: &[&str]| args.iter().any(|arg| words.contains(&arg.as_str()));
-    let short = |letter: char| args.iter().any(|arg| has_short(arg, letter));
+fn starts_programs<W: AsRef<str>>(name: &str, argv: &[W]) -> bool {
+    let args = || argv.iter().skip(1).map(AsRef::as_ref);
+    let long = |options: &[&str]| args().any(|arg| options.iter().any(|option| abbreviates(arg, option)));
+    let word = |words: &[&str]| args().any(|arg| words.contains(&arg));
+    let short = |letter: char| args().any(|arg| has_short(arg, letter));
     match name {
         "find" => word(&["-exec", "-execdir", "-ok", "-okdir", "-delete"]),
         "fd" | "fdfind" => short('x') || short('X') || long(&["--exec", "--exec-batch"]),
-        "git" => git_starts_programs(args),
+        "git" => git_starts_programs(&args().collect::<Vec<_>>()),
         "tar" | "bsdtar" => {
             short('I')
                 || short('F')
@@ -175,7 +176,7 @@ fn starts_programs(name: &str, argv: &[String]) -> bool {
 }
 
 /// Options before the subcommand and the subcommands that run what they are told.
-fn git_starts_programs(args: &[String]) -> bool {
+fn git_starts_programs(args: &[&str]) -> bool {
     const RUNNING: &[&str] = &[
         "bisect",
         "config",
@@ -199,7 +200,7 @@ fn git_starts_programs(args: &[String]) -> bool {
     let subcommand = args.iter().position(|arg| !arg.starts_with('-'));
     let before = &args[..subcommand.unwrap_or(args.len())];
     before.iter().any(|arg| arg.starts_with("-c") || arg.starts_with("-C") || arg.starts_with("--git-dir"))
-        || subcommand.is_some_and(|at| RUNNING.contains(&args[at].as_str()))
+        || subcommand.is_some_and(|at| RUNNING.contains(&args[at]))
         || args.iter().any(|arg| OPTIONS.iter().any(|option| abbreviates(arg, option)))
         || args.iter().any(|arg| has_short(arg, 'O') || arg.starts_with("ext::"))
 }

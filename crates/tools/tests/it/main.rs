@@ -9,3 +9,4 @@ mod loops;
 mod process;
 mod stage;
 mod web;
+mod terminal;

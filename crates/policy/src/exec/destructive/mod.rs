@@ -64,6 +64,12 @@ impl Word {
     }
 }
 
+impl AsRef<str> for Word {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// Where a command stands.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
@@ -85,19 +91,18 @@ impl Search {
         if let Some(found) = rules::broken(words, &scene) {
             return Some(found);
         }
-        let argv: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
-        if depth == 0 || !programs::may_hold_commands(&argv) {
+        if depth == 0 || !programs::may_hold_commands(words) {
             return None;
         }
         // Where the inner command begins depends on every wrapper's options. Looking at each word is simpler and misses
         // none; that it may see a command in a name is no loss here.
         let inner = (1..words.len()).find_map(|at| rules::broken(&words[at..], &scene));
-        inner.or_else(|| self.strings(&argv, cwd, depth - 1))
+        inner.or_else(|| self.strings(words, cwd, depth - 1))
     }
 
     /// Arguments that a shell, a wrapper or an interpreter may run: as they are, and the strings inside them.
-    fn strings(&mut self, argv: &[String], cwd: &str, depth: u32) -> Option<Destructive> {
-        for argument in argv.iter().skip(1) {
+    fn strings(&mut self, words: &[Word], cwd: &str, depth: u32) -> Option<Destructive> {
+        for argument in words.iter().skip(1).map(|word| word.text.as_str()) {
             let value = match argument.split_once('=') {
                 Some((name, value)) if argument.starts_with('-') || !name.contains(' ') => value,
                 _ => argument,
@@ -106,7 +111,7 @@ impl Search {
             // `-S` and its like may have their value without a blank between.
             let attached = argument.get(2..).filter(|_| argument.starts_with('-')).unwrap_or_default();
             let quoted = quoted_strings(argument);
-            let mut candidates = vec![argument.as_str(), value, attached];
+            let mut candidates = vec![argument, value, attached];
             candidates.extend(quoted.iter().map(String::as_str));
             let joined = quoted.join(" ");
             candidates.push(&joined);

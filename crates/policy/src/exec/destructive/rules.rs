@@ -46,29 +46,32 @@ pub(super) fn could_matter(text: &str) -> bool {
 pub(super) fn broken(words: &[Word], scene: &Scene<'_>) -> Option<Destructive> {
     let (first, rest) = words.split_first()?;
     let name = programs::base(&first.text);
-    let arguments = Arguments::of(rest);
+    let arguments = || Arguments::of(rest);
     match name.as_str() {
-        "rm" => removes(&arguments, scene),
+        "rm" => removes(&arguments(), scene),
         "find" => finds(rest, scene),
-        "rsync" => mirrors(&arguments, scene),
-        "chmod" | "chown" | "chgrp" => changes_owners(&name, &arguments, scene),
-        "mv" => moves(&arguments, scene),
+        "rsync" => mirrors(&arguments(), scene),
+        "chmod" | "chown" | "chgrp" => changes_owners(&name, &arguments(), scene),
+        "mv" => moves(&arguments(), scene),
         "dd" => copies_raw(rest, scene),
         "cp" | "tee" | "install" | "ln" | "truncate" | "sed" | "patch" => {
-            overwrites(&name, &arguments, scene)
+            overwrites(&name, &arguments(), scene)
         }
         "shred" | "blkdiscard" | "wipefs" | "mkswap" | "sgdisk" | "sfdisk" | "hdparm" | "badblocks" => {
-            erases(&name, &arguments, scene)
+            erases(&name, &arguments(), scene)
         }
         "kill" => kills_all(rest),
-        "crontab" => {
-            arguments.has('r', "--remove").then(|| broke("crontab-remove", "it deletes every scheduled job"))
-        }
+        "crontab" => arguments()
+            .has('r', "--remove")
+            .then(|| broke("crontab-remove", "it deletes every scheduled job")),
         "mke2fs" => Some(broke("format-disk", "it makes a new file system over an old one")),
         _ if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("newfs") => {
             Some(broke("format-disk", "it makes a new file system over an old one"))
         }
-        _ => stops_machine(&name, &arguments),
+        "shutdown" | "reboot" | "halt" | "poweroff" | "init" | "telinit" | "systemctl" => {
+            stops_machine(&name, &arguments())
+        }
+        _ => None,
     }
 }
 

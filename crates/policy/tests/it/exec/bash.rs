@@ -115,7 +115,8 @@ impl Bench {
             let _ = symlink(self.folder.path().join("helper"), programs.path().join(&launch.argv[0]));
         }
         let ended = Command::new(&self.bash)
-            .args(["--norc", "--noprofile", "-c", "--", script])
+            // Restricted: should a reading be wrong, it writes no file and starts nothing but the helper.
+            .args(["--restricted", "--norc", "--noprofile", "-c", "--", script])
             .env_clear()
             .envs(BTreeMap::from([
                 ("PATH", programs.path()),

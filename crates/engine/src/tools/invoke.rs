@@ -1,0 +1,294 @@
+//! One call from its name and arguments to its result.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_policy::approval::{AllowRule, Grant};
+use tidegate_policy::tools::{Circumstances, Decision, Trust};
+use tidegate_policy::{Gate, Held, Permitted, Prepared, Principal, Requester};
+use tidegate_protocol::api::{Asking, ToolEvent};
+use tidegate_protocol::{RunId, Scope, ToolCall, ToolResult};
+use tidegate_storage::{ToolRecord, UsedApproval};
+use tidegate_tools::{Place, ToolFailure, Work, execute, failed, refused};
+use tokio_util::sync::CancellationToken;
+
+use super::wait::Answered;
+use crate::error::EngineError;
+use crate::settings::ToolContext;
+use crate::start::{Core, Engine};
+
+/// A call, and on whose behalf it is made.
+#[derive(Debug, Clone)]
+pub struct Invoke {
+    pub principal: Principal,
+    pub scope: Scope,
+    /// The session's key as text, or the surface's name where there is none.
+    pub session: String,
+    pub run: Option<RunId>,
+    pub call: ToolCall,
+    /// The folder file tools are held to; the agent's workspace when absent.
+    pub root: Option<PathBuf>,
+    /// The model whose call it is, as provider and name.
+    pub model: Option<(String, String)>,
+    pub subagent: bool,
+    pub asking: Asking,
+}
+
+impl Engine {
+    /// Does what the call asks for, if it may. Returns once it is over; `cancel` ends it, and everything it started.
+    pub async fn invoke(
+        &self,
+        invoke: Invoke,
+        cancel: &CancellationToken,
+        tell: &(dyn Fn(ToolEvent) + Send + Sync),
+    ) -> Result<ToolResult, EngineError> {
+        let core = &self.core;
+        if core.closing.is_requested() {
+            return Err(EngineError::Closing);
+        }
+        let call = Calling::new(core, &invoke, cancel, tell)?;
+        let work = core.work.track_future(call.go());
+        let result = work.await?;
+        core.unsealed.notify_one();
+        Ok(result)
+    }
+
+    /// What would become of the call, without running or recording anything.
+    pub async fn explain(&self, invoke: &Invoke) -> Result<Result<Decision, ToolFailure>, EngineError> {
+        let never = CancellationToken::new();
+        let call = Calling::new(&self.core, invoke, &never, &|_| {})?;
+        let prepared = match call.prepare().await {
+            Ok(prepared) => prepared,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let allowed = call.allowed().await?;
+        Ok(Ok(call.gate.pipeline().decide(&prepared, &call.facts(&allowed))))
+    }
+}
+
+/// A call on its way, with everything that is decided by.
+pub(super) struct Calling<'a> {
+    pub(super) core: &'a Arc<Core>,
+    pub(super) invoke: &'a Invoke,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
+    place: Place,
+    gate: Gate,
+    trust: Trust,
+}
+
+impl<'a> Calling<'a> {
+    fn new(
+        core: &'a Arc<Core>,
+        invoke: &'a Invoke,
+        cancel: &'a CancellationToken,
+        tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
+    ) -> Result<Self, EngineError> {
+        let settings = &core.settings;
+        let root = match &invoke.root {
+            Some(root) => root.clone(),
+            None => core.workspace(&invoke.scope)?,
+        };
+        let state = core.lock.home().root();
+        // A workspace in our own folder may be named; a folder that has ours in it does not open ours.
+        let inside = Some(&root).filter(|root| root.starts_with(state));
+        let roots: Vec<_> = inside.iter().map(|root| root.to_string_lossy().into_owned()).collect();
+        let state = [state.to_string_lossy().into_owned()];
+        let context = ToolContext {
+            provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
+            model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
+            group: None,
+            subagent: invoke.subagent,
+            confined: core.toolbox.runner.confines(),
+            forbidden: &state,
+            roots: &roots,
+        };
+        let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
+        let trust = settings.trust(&invoke.scope, &invoke.session);
+        let place = core.place(invoke, root);
+        Ok(Self { core, invoke, cancel, tell, place, gate, trust })
+    }
+
+    async fn go(&self) -> Result<ToolResult, EngineError> {
+        let prepared = match self.prepare().await {
+            Ok(prepared) => prepared,
+            Err(failure) => return Ok(failed(&self.invoke.call.name, failure)),
+        };
+        if let Some(stopped) = self.looping(&prepared) {
+            return Ok(stopped);
+        }
+        let allowed = self.allowed().await?;
+        match self.gate.permit(prepared, &self.facts(&allowed)) {
+            Ok(permitted) => self.run(&permitted, None).await,
+            Err(Held::Denied(decision)) => self.refuse(&decision).await,
+            Err(Held::Asks(prepared, decision)) => self.ask(*prepared, decision).await,
+        }
+    }
+
+    pub(super) async fn prepare(&self) -> Result<Prepared, ToolFailure> {
+        self.core.toolbox.registry.prepare(self.invoke.call.clone(), &self.place).await
+    }
+
+    async fn allowed(&self) -> Result<Vec<AllowRule>, EngineError> {
+        Ok(self.core.store.allow_rules(&self.core.tenant, Some(&self.invoke.scope)).await?)
+    }
+
+    fn facts<'f>(&self, allowed: &'f [AllowRule]) -> Circumstances<'f> {
+        Circumstances { trust: self.trust, allowed }
+    }
+
+    /// A person decides. What they approved is prepared once more just before it runs: what has changed since then is
+    /// not what they approved.
+    async fn ask(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
+        if self.invoke.asking == Asking::Nobody {
+            let reason = format!("{}, and nobody is there to approve it", decision.reason);
+            return self.refuse(&Decision { reason, ..decision }).await;
+        }
+        let (approval, answered) = self.question(&prepared, &decision).await?;
+        match answered {
+            Answered::Yes => {}
+            Answered::No { reason } => {
+                let reason = reason.map_or("denied".to_owned(), |reason| format!("denied: {reason}"));
+                return self.refuse(&Decision { reason, ..decision }).await;
+            }
+            Answered::Nothing => return self.unanswered(prepared, decision).await,
+            Answered::Cancelled => return Ok(failed(prepared.tool(), ToolFailure::execution("aborted"))),
+        }
+        let prepared = match self.prepare().await {
+            Ok(prepared) => prepared,
+            Err(failure) => return Ok(failed(&self.invoke.call.name, failure)),
+        };
+        let now = self.core.clock.now_ms();
+        let used = self.core.store.use_approval(&self.core.tenant, approval, prepared.digest(), now).await?;
+        let grant = match used {
+            UsedApproval::Granted(grant) => grant,
+            UsedApproval::Refused(why) => {
+                return self.refuse(&Decision { reason: why.to_string(), ..decision }).await;
+            }
+            UsedApproval::NotFound => {
+                let reason = "the approval is gone".to_owned();
+                return self.refuse(&Decision { reason, ..decision }).await;
+            }
+        };
+        self.approved(prepared, grant).await
+    }
+
+    async fn approved(&self, prepared: Prepared, grant: Grant) -> Result<ToolResult, EngineError> {
+        let allowed = self.allowed().await?;
+        let approval = grant.approval();
+        match self.gate.permit_approved(prepared, grant, &self.facts(&allowed)) {
+            Ok(permitted) => self.run(&permitted, Some(json!(approval))).await,
+            Err(decision) => self.refuse(&decision).await,
+        }
+    }
+
+    /// Nobody answered in time: the configured fallback decides.
+    async fn unanswered(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
+        let allowed = self.allowed().await?;
+        match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
+            Ok(permitted) => self.run(&permitted, None).await,
+            Err(_) => {
+                let reason = "nobody approved it in time".to_owned();
+                self.refuse(&Decision { reason, ..decision }).await
+            }
+        }
+    }
+
+    async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {
+        let core = self.core;
+        let prepared = permitted.prepared();
+        let Some(tool) = core.toolbox.registry.find(prepared.tool()) else {
+            return Ok(failed(prepared.tool(), ToolFailure::execution("the tool is gone")));
+        };
+        let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
+        let work =
+            Work { place: &self.place, runner: &core.toolbox.runner, cancel: self.cancel, update: &update };
+        let result = execute(tool.as_ref(), permitted, &work).await;
+        if let Some(rule) = permitted.decision().allowed_by {
+            core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await?;
+        }
+        let action = if result.ok { "tool.run" } else { "tool.failed" };
+        let error = result.error.as_ref().map(|error| error.message.clone());
+        let mut metadata = self.about(permitted.decision());
+        metadata["durationMs"] = json!(result.meta.duration_ms);
+        metadata["digest"] = json!(prepared.digest());
+        metadata["approval"] = approval.unwrap_or(Value::Null);
+        metadata["error"] = json!(error);
+        self.record(action, metadata).await?;
+        Ok(self.noted(prepared, result))
+    }
+
+    async fn refuse(&self, decision: &Decision) -> Result<ToolResult, EngineError> {
+        self.record("tool.denied", self.about(decision)).await?;
+        let registry = &self.core.toolbox.registry;
+        let name = registry.find(&self.invoke.call.name).map_or("", |tool| tool.spec().name.as_str());
+        Ok(refused(name, decision, self.gate.pipeline().tools([name], self.trust).is_empty()))
+    }
+
+    fn about(&self, decision: &Decision) -> Value {
+        json!({
+            "agent": self.invoke.scope.agent,
+            "session": self.invoke.session,
+            "run": self.invoke.run,
+            "source": self.invoke.call.source,
+            "stage": decision.stage,
+            "rule": decision.rule,
+            "reason": decision.reason,
+        })
+    }
+
+    async fn record(&self, action: &'static str, metadata: Value) -> Result<(), EngineError> {
+        let record = ToolRecord {
+            action,
+            tool: self.invoke.call.name.clone(),
+            call_id: self.invoke.call.id.clone(),
+            metadata,
+            now: self.core.clock.now_ms(),
+        };
+        let written = self.core.store.audit_tool(&self.invoke.principal, record).await;
+        written.inspect_err(|error| self.core.watch(error))?;
+        Ok(())
+    }
+
+    /// The call came too often in this run with nothing new coming of it.
+    fn looping(&self, prepared: &Prepared) -> Option<ToolResult> {
+        let stopped = self.core.run_loops.stopped(self.invoke.run?, prepared.digest())?;
+        let message = stopped.message(prepared.tool())?;
+        Some(failed(prepared.tool(), ToolFailure::execution(message)))
+    }
+
+    /// Remembers the result; a run that repeats itself is told.
+    fn noted(&self, prepared: &Prepared, mut result: ToolResult) -> ToolResult {
+        let (Some(run), Some(limits)) = (self.invoke.run, self.core.settings.loop_limits()) else {
+            return result;
+        };
+        let repeat = self.core.run_loops.note(run, limits, prepared.digest(), &result);
+        if let Some(message) = repeat.message(prepared.tool()) {
+            result.content.push(tidegate_protocol::Block::text(message));
+        }
+        result
+    }
+}
+
+impl Core {
+    fn place(&self, invoke: &Invoke, root: PathBuf) -> Place {
+        let mut forbidden = vec![self.lock.home().root().to_owned()];
+        forbidden.extend(self.toolbox.forbidden.iter().cloned());
+        let requester = Requester {
+            scope: invoke.scope.clone(),
+            session: invoke.session.clone(),
+            actor: invoke.principal.actor().to_owned(),
+            root: root.to_string_lossy().into_owned(),
+        };
+        Place { requester, root, forbidden, env: self.toolbox.env.clone() }
+    }
+
+    /// The folder an agent works in, made if it is not there.
+    fn workspace(&self, scope: &Scope) -> Result<PathBuf, EngineError> {
+        let path = self.settings.workspace(&scope.agent, self.lock.home());
+        let unusable = |cause| EngineError::HomeUnusable { path: path.clone(), cause };
+        std::fs::create_dir_all(&path).map_err(unusable)?;
+        path.canonicalize().map_err(unusable)
+    }
+}

@@ -1,0 +1,74 @@
+//! Questions to people, their answers, and the rules that were saved with them.
+
+use axum::extract::{Path, Request, State};
+use tidegate_engine::Answering;
+use tidegate_policy::approval::{allow_rule_view, view};
+use tidegate_protocol::api::{
+    AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
+};
+use tidegate_protocol::{AllowRuleId, ApprovalId, ErrorCode};
+use tidegate_storage::{ApprovalFilter, DecidedApproval};
+
+use crate::answer::{Answered, Refusal, json};
+use crate::body;
+use crate::gate::Gate;
+
+/// Questions that are listed.
+const LISTED: u32 = 200;
+
+pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
+    let approvals =
+        gate.engine().approvals(ApprovalFilter { limit: LISTED, ..ApprovalFilter::default() }).await?;
+    json(&ApprovalList { approvals: approvals.iter().map(view).collect() })
+}
+
+pub(crate) async fn show(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
+    let found = gate.engine().approval(parse(&id)?).await?;
+    json(&view(&found.ok_or_else(|| missing(&id))?))
+}
+
+pub(crate) async fn answer(State(gate): State<Gate>, Path(id): Path<String>, request: Request) -> Answered {
+    let AnswerApproval { decision, reason, prefix } = body::read(request).await?;
+    let answering = match decision {
+        ApprovalDecision::AllowOnce => Answering::AllowOnce,
+        ApprovalDecision::AllowAlways => Answering::AllowAlways { prefix },
+        ApprovalDecision::Deny => Answering::Deny { reason },
+    };
+    let decided = gate.engine().answer(&gate.principal(), parse(&id)?, answering).await?;
+    match decided {
+        DecidedApproval::Won(approval) => json(&ApprovalAnswered { won: true, approval: view(&approval) }),
+        DecidedApproval::Settled(approval) => {
+            json(&ApprovalAnswered { won: false, approval: view(&approval) })
+        }
+        DecidedApproval::Own => Err(Refusal::new(
+            ErrorCode::Forbidden,
+            "whoever made the call may not approve it (`approvals.selfApproval`)",
+        )),
+        DecidedApproval::CannotBeSaved => {
+            Err(Refusal::new(ErrorCode::BadRequest, "no rule can be saved for this call: approve it once"))
+        }
+        DecidedApproval::NotFound => Err(missing(&id)),
+    }
+}
+
+pub(crate) async fn rules(State(gate): State<Gate>) -> Answered {
+    let rules = gate.engine().allow_rules(None).await?;
+    json(&AllowRuleList { rules: rules.iter().map(allow_rule_view).collect() })
+}
+
+pub(crate) async fn remove_rule(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
+    let missing = || Refusal::new(ErrorCode::NotFound, format!("rule {id} does not exist"));
+    let rule: AllowRuleId = id.parse().map_err(|_| missing())?;
+    if !gate.engine().remove_allow_rule(&gate.principal(), rule).await? {
+        return Err(missing());
+    }
+    json(&serde_json::json!({ "removed": rule }))
+}
+
+fn parse(id: &str) -> Result<ApprovalId, Refusal> {
+    id.parse().map_err(|_| missing(id))
+}
+
+fn missing(id: &str) -> Refusal {
+    Refusal::new(ErrorCode::NotFound, format!("approval {id} does not exist"))
+}
