@@ -21,7 +21,14 @@ use failure::{Failure, With as _};
 use output::complain;
 use tidegate_protocol::ErrorCode;
 
+/// How the program is started when it is to supervise a command: see `tidegate_sandbox`. Nobody types this.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
 fn main() -> ExitCode {
+    // First of all: a supervisor has one thread and loads nothing.
+    if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
+        return tidegate_sandbox::supervise();
+    }
     // A panic is caught where it matters and told as an error there; the default would print a dump before it.
     std::panic::set_hook(Box::new(|panic| note_panic(&panic.to_string())));
     let mut words = std::env::args_os();

@@ -5,27 +5,41 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tidegate_engine::Settings;
+use tidegate_engine::{Settings, Toolbox};
 use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::SystemClock;
+use tidegate_sandbox::{Host, Supervisor};
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
 };
 
+use crate::SUPERVISE;
+use crate::app::App;
 use crate::failure::{Failure, Message};
 
-/// What tools need that lives as long as the process.
-pub(crate) struct Tools {
-    pub(crate) registry: Registry,
-    /// Programs that go on after their call returned.
-    pub(crate) processes: Arc<Processes>,
+/// Everything the engine needs to run tools.
+pub(crate) fn toolbox(app: &App, settings: &Settings) -> Result<Toolbox, Failure> {
+    settings.check_tools()?;
+    let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
+    Ok(Toolbox {
+        registry: Arc::new(tools(settings, &processes)?),
+        runner: Arc::new(Host::new(supervisor)),
+        processes,
+        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        forbidden: Vec::new(),
+    })
 }
 
-pub(crate) fn tools(settings: &Settings) -> Result<Tools, Failure> {
-    let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+/// The tools there are. For those who only look at them, nothing is ever started.
+pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure> {
+    tools(settings, &Processes::new(ProcessLimits::default(), Arc::new(SystemClock)))
+}
+
+fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Failure> {
     let guard = Guard::allowing(settings.private_addresses())
         .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))?;
     let web =
@@ -36,8 +50,8 @@ pub(crate) fn tools(settings: &Settings) -> Result<Tools, Failure> {
             .into_iter()
             .filter(|tool| settings.has_apply_patch() || tool.spec().name != "apply_patch"),
     );
-    all.push(Arc::new(ExecTool::new(settings.exec_settings(), Arc::clone(&processes))));
-    all.push(Arc::new(ProcessTool::new(Arc::clone(&processes))));
+    all.push(Arc::new(ExecTool::new(settings.exec_settings(), Arc::clone(processes))));
+    all.push(Arc::new(ProcessTool::new(Arc::clone(processes))));
     all.extend(web_tools(web));
     let client = Client::default().guarded_by(guard);
     let mut registry = Registry::default();
@@ -45,11 +59,11 @@ pub(crate) fn tools(settings: &Settings) -> Result<Tools, Failure> {
         add(&mut registry, timed(tool, settings.tool_timeout()))?;
     }
     for spec in settings.custom_tools() {
-        let tool = custom_tool(&spec, &processes, &client)
+        let tool = custom_tool(&spec, processes, &client)
             .map_err(|error| unusable(&spec.name, &error.to_string()))?;
         add(&mut registry, tool)?;
     }
-    Ok(Tools { registry, processes })
+    Ok(registry)
 }
 
 fn add(registry: &mut Registry, tool: Arc<dyn Tool>) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ mod gateway;
 mod help;
 mod models;
 mod outbox;
+pub(crate) mod question;
 mod runs;
 mod sessions;
 mod status;

@@ -31,6 +31,8 @@ pub struct ToolContext<'a> {
     pub confined: bool,
     /// Absolute paths that no command may name: our own state.
     pub forbidden: &'a [String],
+    /// Folders inside those that commands may name all the same: the workspace.
+    pub roots: &'a [String],
 }
 
 /// The lists of a group, chosen for one sender.
@@ -145,8 +147,7 @@ impl Settings {
             unconfined_by_name: all.host == ExecHost::Gateway,
             safe_bins: all.safe_bins.clone(),
             forbidden: context.forbidden.to_vec(),
-            // What is forbidden is named piece by piece, and the workspace is not among it.
-            roots: Vec::new(),
+            roots: context.roots.to_vec(),
         }
     }
 

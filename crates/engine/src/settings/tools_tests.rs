@@ -172,7 +172,11 @@ fn about_commands_the_stricter_of_two_holds() {
     let exec = |all: Value, own: Value| {
         let config =
             json!({"tools": {"exec": all}, "agents": {"list": [{"id": "main", "tools": {"exec": own}}]}});
-        let context = ToolContext { forbidden: &["/home/state".to_owned()], ..ToolContext::default() };
+        let context = ToolContext {
+            forbidden: &["/home/state".to_owned()],
+            roots: &["/work".to_owned()],
+            ..ToolContext::default()
+        };
         settings(config).pipeline(&scope("main"), &context).unwrap().exec().clone()
     };
     let plain = exec(json!({}), json!({}));
@@ -181,7 +185,7 @@ fn about_commands_the_stricter_of_two_holds() {
         (Security::Allowlist, Ask::OnMiss, AskFallback::Deny)
     );
     assert!(!plain.confined && !plain.unconfined_by_name);
-    assert_eq!(plain.forbidden, ["/home/state"]);
+    assert_eq!((plain.forbidden, plain.roots), (vec!["/home/state".to_owned()], vec!["/work".to_owned()]));
     assert!(plain.safe_bins.contains(&"jq".to_owned()));
     let strict = exec(
         json!({"security": "full", "ask": "off", "askFallback": "allowlist", "host": "gateway"}),

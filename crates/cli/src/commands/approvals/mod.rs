@@ -1,11 +1,15 @@
 //! `approvals`: questions about calls of tools, their answers, and what was allowed for good.
 
+mod allowlist;
+mod answer;
 mod list;
 mod sheet;
 mod show;
 
 use std::sync::Arc;
 
+pub(super) use allowlist::{allowlist, remove};
+pub(super) use answer::{approve, deny};
 pub(super) use list::list;
 pub(in crate::commands) use sheet::sheet;
 pub(super) use show::show;

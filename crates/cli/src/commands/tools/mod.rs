@@ -2,12 +2,14 @@
 
 mod explain;
 mod info;
+mod invoke;
 mod list;
 
 use std::path::PathBuf;
 
 pub(super) use explain::explain;
 pub(super) use info::info;
+pub(super) use invoke::invoke;
 pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
@@ -28,7 +30,7 @@ use crate::output::printable;
 use crate::store::open_existing;
 use crate::texts;
 use crate::texts::tools as words;
-use crate::toolbox::tools;
+use crate::toolbox::tools_to_look_at;
 
 /// The session of a person at the keyboard.
 const KEYBOARD: &str = "cli";
@@ -62,7 +64,7 @@ impl Known {
             trust: settings.trust(&scope, session),
             place: place(app, &settings, &home, &scope, session, parsed)?,
             allowed: saved(&home, &loaded, &scope)?,
-            registry: tools(&settings)?.registry,
+            registry: tools_to_look_at(&settings)?,
             scope,
         })
     }
