@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use tidegate_protocol::{AllowRuleId, Risk};
 
-use super::commands::{destructive, judge};
 use super::condition::View;
 use super::names::{self, BUILT_IN, Known, WEB, normalise};
 use super::rule::RuleProblem;
@@ -13,7 +12,7 @@ use super::stage::{Base, CheckedStage, Named, Stage, Warning};
 use super::{Circumstances, Decision, StageKind, StageSaid, Trust, Verdict};
 use crate::approval::{AllowMatch, AllowRule};
 use crate::call::{Prepared, Subject};
-use crate::exec::{Ask, ExecPolicy, Plan, Security};
+use crate::exec::{Ask, ExecPolicy, Plan, destructive, judge};
 
 /// What a pipeline is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,12 +116,7 @@ impl Pipeline {
     /// What would be decided if commands asked only for what the allowlist does not cover. For questions that nobody
     /// answered: those of any other stage remain questions.
     pub(crate) fn decide_by_allowlist(&self, prepared: &Prepared, facts: &Circumstances<'_>) -> Decision {
-        let exec = ExecPolicy {
-            security: self.exec.security.min(Security::Allowlist),
-            ask: Ask::OnMiss,
-            confined: true,
-            ..self.exec.clone()
-        };
+        let exec = ExecPolicy { ask: Ask::OnMiss, confined: true, ..self.exec.clone() };
         self.decide_with(&exec, prepared, facts)
     }
 

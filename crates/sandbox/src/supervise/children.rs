@@ -42,7 +42,9 @@ impl Children {
         if self.followed.values().any(Option::is_none) {
             return None;
         }
-        pipeline.last().and_then(|last| self.followed.get(last)?.clone())
+        // Nothing to run is nothing that failed.
+        let Some(last) = pipeline.last() else { return Some(Ending::Code(0)) };
+        self.followed.get(last)?.clone()
     }
 
     /// Waits until something ended, the gateway said something, or some time passed.

@@ -48,7 +48,12 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
     // It fails where the process leads a group already, which is as good.
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    {
+        use rustix::process::{DumpableBehavior, getpid, set_child_subreaper, set_dumpable_behavior};
+        set_child_subreaper(Some(getpid()))?;
+        // Nobody may trace it or take the socket out of it. What it starts is as open as ever.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    }
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let (streams, order) = control.receive()?;
     Ok((control, streams, order))

@@ -85,6 +85,14 @@ async fn a_pipeline_ends_when_all_of_it_has_and_its_last_program_speaks_for_it()
 }
 
 #[tokio::test]
+async fn a_plan_without_programs_ends_at_once() {
+    for steps in [vec![], vec![step(Join::Then, vec![])]] {
+        let (exit, _) = run(&plan_of(steps, "/", &BTreeMap::new())).await;
+        assert_eq!(exit, Exit::Code(0));
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_died_of_a_signal_is_told_so() {
     let (exit, _) = run(&script("kill -USR1 $$").plan).await;
     assert_eq!(exit, Exit::Signal(10));

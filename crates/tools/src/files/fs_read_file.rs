@@ -1,4 +1,4 @@
-//! `fs.read_file`: a whole text file, as Lainclaw's contract has it.
+//! `fs.read_file`: a whole text file, as the contract of the command line has it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -8,5 +8,5 @@ mod files;
 mod loops;
 mod process;
 mod stage;
-mod web;
 mod terminal;
+mod web;

@@ -13,8 +13,8 @@ use crate::approval::AllowRule;
 use crate::call::{Preparation, Prepared, Subject, SubjectKind};
 use crate::exec::{Ask, ExecPolicy, Security};
 use crate::tools::{
-    AlsoAllow, BUILT_IN, Base, Circumstances, Conditions, Decision, Examples, Profile, Rule, RuleMode, Stage,
-    StageKind, ToolPolicy, Trust, Verdict,
+    AlsoAllow, BUILT_IN, Base, Circumstances, Conditions, Decision, Examples, Pipeline, Profile, Rule,
+    RuleMode, Stage, StageKind, ToolPolicy, Trust, Verdict,
 };
 
 const PATTERNS: [&str; 14] = [
@@ -140,20 +140,25 @@ fn saved_rules() -> Vec<AllowRule> {
 }
 
 fn decide(policy: &ToolPolicy, call: &Prepared, trust: Trust) -> Decision {
-    pipeline(policy).decide(call, &Circumstances { trust, allowed: &saved_rules() })
+    decide_by(&pipeline(policy), call, trust)
 }
 
-/// Whether each of two policies' answers is at least as strict as the other's, for a call and for what is shown.
+fn decide_by(pipeline: &Pipeline, call: &Prepared, trust: Trust) -> Decision {
+    pipeline.decide(call, &Circumstances { trust, allowed: &saved_rules() })
+}
+
+/// Whether one policy is at least as strict as another, about a call and in what it shows.
 fn narrows(
     wide: &ToolPolicy,
     narrow: &ToolPolicy,
     call: &Prepared,
     trust: Trust,
 ) -> Result<(), TestCaseError> {
-    prop_assert!(decide(narrow, call, trust).verdict >= decide(wide, call, trust).verdict);
+    let (wide, narrow) = (pipeline(wide), pipeline(narrow));
+    prop_assert!(decide_by(&narrow, call, trust).verdict >= decide_by(&wide, call, trust).verdict);
     let names = BUILT_IN.into_iter().chain(["deploy", "unknown"]);
-    let before = pipeline(wide).tools(names.clone(), trust);
-    prop_assert!(pipeline(narrow).tools(names, trust).iter().all(|name| before.contains(name)));
+    let before = wide.tools(names.clone(), trust);
+    prop_assert!(narrow.tools(names, trust).iter().all(|name| before.contains(name)));
     Ok(())
 }
 

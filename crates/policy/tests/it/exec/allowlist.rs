@@ -5,9 +5,10 @@ use tidegate_policy::exec::{
     Ask, ExecPolicy, ExecVerdict, Plan, PlanError, Security, covers, judge, suggestion,
 };
 use tidegate_policy::tools::Verdict;
-use tidegate_protocol::{AllowRuleId, Id as _};
+use tidegate_policy::{Preparation, Prepared, Requester};
+use tidegate_protocol::{AllowRuleId, Id as _, Risk, Scope, ToolCall, ToolSource};
 
-use super::scene::{Machine, command, outline, place, place_with, plan, policy, rule, rules, try_plan};
+use super::scene::{CWD, Machine, command, outline, place, place_with, plan, policy, rule, rules, try_plan};
 
 fn saved(script: &str, prefix: Option<u32>) -> Option<AllowMatch> {
     suggestion(&plan(script), prefix)
@@ -204,4 +205,29 @@ fn a_script_that_begins_like_an_option_is_still_a_script() {
     for script in ["-i $x", "+x `id`"] {
         assert_eq!(outline(&plan(script)), serde_json::json!([["/usr/bin/bash", "-c", "--", script]]));
     }
+}
+
+#[test]
+fn what_a_call_added_to_the_environment_is_part_of_what_is_approved() {
+    let digest = |added: &[&str]| {
+        let mut place = place_with("LANG", "C");
+        place.added_env.retain(|name, _| added.contains(&name.as_str()));
+        let plan = Some(Plan::of_script("mytool", place, &Machine).unwrap());
+        let call = ToolCall {
+            id: "1".to_owned(),
+            name: "exec".to_owned(),
+            args: serde_json::json!({}),
+            source: ToolSource::Model,
+        };
+        let requester = Requester {
+            scope: Scope::personal("main".parse().unwrap()),
+            session: "s".to_owned(),
+            actor: "ada".to_owned(),
+            root: CWD.to_owned(),
+        };
+        let preparation = Preparation { plan, ..Preparation::default() };
+        Prepared::new(call, requester, Risk::Execute, false, preparation).digest().clone()
+    };
+    assert_ne!(digest(&["LANG"]), digest(&[]));
+    assert_eq!(digest(&["LANG"]), digest(&["LANG"]));
 }
