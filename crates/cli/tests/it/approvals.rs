@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::gateway::live::Live;
 use crate::home::Home;
 use crate::process::Running;
 use crate::terminal::on_terminal;
@@ -33,7 +34,7 @@ fn question(home: &Home) -> Value {
         if let Some(first) = list["approvals"].as_array().unwrap().first() {
             return first.clone();
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "no question came");
+        assert!(start.elapsed() < Duration::from_mins(1), "no question came");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -121,4 +122,22 @@ fn a_question_nobody_knows_is_not_found() {
     assert!(empty.starts_with("Nothing waits for an answer."), "{empty}");
     assert!(!home.root().join("tidegate.db").exists());
     home.call(&["approvals", "approve", "01a1", "--prefix", "1"]).fails("INVALID_VALUE");
+}
+
+#[test]
+fn a_running_gateway_makes_the_call_and_asks_whoever_sent_it() {
+    let home = home_that_asks();
+    let live = Live::start(&home);
+    let root = workspace(&home);
+    let words = ["tools", "invoke", "write", "--args", CALL, "--root", root.to_str().unwrap()];
+    assert_eq!(home.call(&words).run().code, Some(1), "without a terminal nobody is there to ask");
+    let asked = on_terminal(&home, &words, "y\n", &[]);
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    assert_eq!(std::fs::read_to_string(root.join("new.txt")).unwrap(), "written");
+    let command = r#"{"command": "echo one two | wc -w"}"#;
+    let words = ["tools", "invoke", "exec", "--args", command, "--root", root.to_str().unwrap()];
+    let ran = on_terminal(&home, &words, "y\n", &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("\"exitCode\": 0") && ran.stdout.contains("wc -w"), "{ran:?}");
+    live.end();
 }

@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn settings(tools: Value) -> Settings {
+    fn settings(tools: &Value) -> Settings {
         let config: Config = serde_json::from_value(json!({ "tools": tools })).unwrap();
         Settings { config, ..Settings::default() }
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_tool_of_ones_own_is_called_by_its_key_and_asks_unless_it_only_looks() {
         let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
-        let tools = settings(json!({"timeoutSeconds": 9, "custom": {
+        let tools = settings(&json!({"timeoutSeconds": 9, "custom": {
             "a": {"description": "d", "command": ["/bin/a", "{{q}}"], "schema": schema, "env": {"K": "v"}},
             "b": {"description": "d", "http": {"url": "https://h/", "method": "post", "body": {"q": "x"}}},
             "c": {"description": "d", "http": {"url": "https://h/", "body": "x"}, "timeoutSeconds": 5, "idempotent": true},
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn commands_see_nothing_of_the_gateways_environment_but_where_they_are() {
-        let settings = settings(json!({"exec": {"env": {"MODE": "test"}, "pathPrepend": ["/opt/bin"]}}));
+        let settings = settings(&json!({"exec": {"env": {"MODE": "test"}, "pathPrepend": ["/opt/bin"]}}));
         let env = settings.command_env(|name| (name != "TZ").then(|| format!("<{name}>")));
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         assert_eq!(names, ["HOME", "LANG", "LC_ALL", "LOGNAME", "MODE", "PATH", "TMPDIR", "USER"]);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_web_and_commands_keep_the_configured_limits() {
-        let settings = settings(json!({
+        let settings = settings(&json!({
             "exec": {"timeoutSec": 7, "backgroundMs": 500, "applyPatch": {"enabled": false}},
             "web": {"fetch": {"maxChars": 900, "timeoutSeconds": 3, "maxRedirects": 1, "cacheTtlMinutes": 2},
                 "search": {"provider": "searxng", "baseUrl": "https://s", "maxResults": 4, "timeoutSeconds": 6, "cacheTtlMinutes": 0},
