@@ -79,7 +79,7 @@ pub(super) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    fn new(
+    pub(super) fn new(
         core: &'a Arc<Core>,
         invoke: &'a Invoke,
         cancel: &'a CancellationToken,
@@ -90,19 +90,15 @@ impl<'a> Calling<'a> {
             Some(root) => root.clone(),
             None => core.workspace(&invoke.scope)?,
         };
-        let state = core.lock.home().root();
-        // A workspace in our own folder may be named; a folder that has ours in it does not open ours.
-        let inside = Some(&root).filter(|root| root.starts_with(state));
-        let roots: Vec<_> = inside.iter().map(|root| root.to_string_lossy().into_owned()).collect();
-        let state = [state.to_string_lossy().into_owned()];
+        let reserved = core.lock.home().reserved(&root);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
             model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
             group: None,
             subagent: invoke.subagent,
             confined: core.toolbox.runner.confines(),
-            forbidden: &state,
-            roots: &roots,
+            forbidden: &reserved.forbidden,
+            roots: &reserved.roots,
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
@@ -186,13 +182,11 @@ impl<'a> Calling<'a> {
     /// Nobody answered in time: the configured fallback decides.
     async fn unanswered(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
         let allowed = self.allowed().await?;
-        match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, None).await,
-            Err(_) => {
-                let reason = "nobody approved it in time".to_owned();
-                self.refuse(&Decision { reason, ..decision }).await
-            }
+        if let Ok(permitted) = self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
+            return self.run(&permitted, None).await;
         }
+        let reason = "nobody approved it in time".to_owned();
+        self.refuse(&Decision { reason, ..decision }).await
     }
 
     async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {

@@ -3,12 +3,14 @@
 //! Every surface goes through [`Engine::invoke`](crate::Engine::invoke): there is no other way to a running tool. Questions
 //! to people are durable rows; whoever answers, through whichever surface, does it through the verbs in `approvals`.
 
+mod allow;
 mod approvals;
 mod invoke;
 mod loops;
 mod toolbox;
 mod wait;
 
+pub use allow::NotAllowed;
 pub use approvals::{Answering, Attendance};
 pub use invoke::Invoke;
 pub use toolbox::Toolbox;
