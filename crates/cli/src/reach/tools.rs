@@ -133,7 +133,7 @@ async fn invoke_here(app: &App, held: &Held, asked: &InvokeTool) -> Result<ToolR
     let cancel = CancellationToken::new();
     let work = async {
         let tell = |event| drop(sender.try_send(event));
-        let last = match engine.invoke(invoke, &cancel, &tell).await {
+        let last = match Box::pin(engine.invoke(invoke, &cancel, &tell)).await {
             Ok(result) => ToolEvent::Result { result },
             Err(error) => ToolEvent::Error { error: error.body() },
         };
