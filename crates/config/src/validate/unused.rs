@@ -72,12 +72,13 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 49] = [
+    const USED: [&str; 50] = [
         "$schema",
         "meta",
         "env",
         "agents.defaults.model",
         "agents.defaults.models",
+        "agents.defaults.imageModel",
         "agents.defaults.thinkingDefault",
         "agents.defaults.maxTokens",
         "agents.defaults.modelPolicy",

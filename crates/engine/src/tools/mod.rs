@@ -4,14 +4,19 @@
 //! to people are durable rows; whoever answers, through whichever surface, does it through the verbs in `approvals`.
 
 mod approvals;
+mod image;
+mod image_look;
+mod image_source;
 mod invoke;
 mod loops;
 mod toolbox;
 mod wait;
 
 pub use approvals::{Answering, Attendance};
+pub use image::image_tool_to_look_at;
 pub use invoke::Invoke;
 pub use toolbox::Toolbox;
 
 pub(crate) use approvals::Watchers;
+pub(crate) use image::with_image_tool;
 pub(crate) use loops::RunLoops;
