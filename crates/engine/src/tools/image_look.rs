@@ -15,7 +15,7 @@ use crate::metering::Account;
 use crate::start::Core;
 
 /// For the call with everything that stands in for it.
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_mins(2);
 /// Tokens an image may be counted as, rather too many.
 const IMAGE_TOKENS: u64 = 5_000;
 /// Words in a picture are as foreign as those of a web page.
