@@ -2,6 +2,69 @@
 
 export type AgentId = string;
 
+export type AllowRuleId = string;
+
+export type AllowRuleList = { rules: Array<AllowRuleView>, };
+
+export type AllowRuleView = { id: AllowRuleId, agent: string, tool: string, 
+/**
+ * In words a person can check: `/usr/bin/git status`, `/usr/bin/git log …`.
+ */
+rule: string, createdBy: string, approval?: ApprovalId | null, createdAt: number, lastUsedAt?: number | null, };
+
+export type AnswerApproval = { decision: ApprovalDecision, 
+/**
+ * Told to the model, and kept.
+ */
+reason?: string | null, 
+/**
+ * With `allow-always` on a command: how many words after the program's name must be the same. All of them, and no
+ * more, when absent.
+ */
+prefix?: number | null, };
+
+export type ApprovalAnswered = { 
+/**
+ * Whether this answer was the one that counted.
+ */
+won: boolean, approval: ApprovalView, };
+
+export type ApprovalDecision = "allow-once" | "allow-always" | "deny";
+
+export type ApprovalId = string;
+
+export type ApprovalList = { approvals: Array<ApprovalView>, };
+
+export type ApprovalView = { id: ApprovalId, agent: string, session: string, run?: RunId | null, tool: string, state: string, requester: string, 
+/**
+ * Why it is asked.
+ */
+reason: string, args: unknown, 
+/**
+ * The programs that would start, one line each, quoted so that a shell would read the same.
+ */
+commands: Array<string>, 
+/**
+ * Whether a shell reads a script that was not understood.
+ */
+shell: boolean, cwd?: string | null, 
+/**
+ * What the call adds to the environment, `NAME=value`.
+ */
+env: Array<string>, 
+/**
+ * What it touches: `path docs/a.md`, `host example.org`.
+ */
+subjects: Array<string>, 
+/**
+ * A diff or a text to be written.
+ */
+preview?: string | null, 
+/**
+ * The rule that `allow-always` saves; absent when it cannot be saved.
+ */
+rule?: string | null, answeredBy?: string | null, answerReason?: string | null, createdAt: number, expiresAt: number, };
+
 export type Ask = { text: string, session: string, agent?: string | null, 
 /**
  * Begin a fresh log of the conversation.
@@ -23,6 +86,8 @@ export type AskEvent = { "event": "accepted", runId: RunId, createdAt: number,
  * The same key came before; this is the earlier run.
  */
 replayed: boolean, } | { "event": "delta", text: string, } | { "event": "notice", notice: RunEventBody, } | { "event": "restarted" } | { "event": "answer" } & AskAnswer | { "event": "error", error: ErrorBody, };
+
+export type Asking = "caller" | "others" | "nobody";
 
 export type Attachment = { name: string, mimeType: string, 
 /**
@@ -117,6 +182,13 @@ export type InboundMessage = {
  * The network's own id; the same id twice is the same message.
  */
 id: string, text: string, attachments: Array<Attachment>, };
+
+export type InvokeTool = { callId: string, name: string, args: unknown, agent?: string | null, 
+/**
+ * The folder file tools are held to, absolute. Only the control socket may name one; elsewhere it is the agent's
+ * workspace.
+ */
+root?: string | null, asking: Asking, };
 
 export type Limits = { 
 /**
@@ -355,6 +427,32 @@ model?: string | null,
 profile?: string | null, };
 
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
+
+export type ToolError = { code: ToolErrorCode, tool: string, message: string, 
+/**
+ * What stood in the way, for programs: `{ "policy": … }` when a rule did.
+ */
+details?: unknown, };
+
+export type ToolErrorCode = "tool_not_found" | "invalid_args" | "execution_error";
+
+export type ToolEvent = { "type": "approval", approval: ApprovalView, } | { "type": "update", text: string, } | { "type": "result", result: ToolResult, } | { "type": "error", error: ErrorBody, };
+
+export type ToolMeta = { tool: string, durationMs: number, 
+/**
+ * Something was left out to keep the result short; the content says where.
+ */
+truncated?: boolean, };
+
+export type ToolResult = { ok: boolean, 
+/**
+ * What the model reads.
+ */
+content: Array<Block>, 
+/**
+ * The same for programs.
+ */
+data?: unknown, error?: ToolError | null, meta: ToolMeta, };
 
 export type Usage = { input: number, output: number, cacheRead: number, cacheWrite: number, cost: Cost, };
 

@@ -75,7 +75,7 @@ fn started(plan: &Plan) -> Vec<Vec<String>> {
     for launch in plan.launches() {
         let mut helper = Command::new(myself());
         helper.arg0(&launch.argv[0]).args(&launch.argv[1..]).env_clear().env(OUT, out.path());
-        assert!(helper.stdin(Stdio::null()).status().expect("the helper").success());
+        assert!(helper.stdin(Stdio::null()).stderr(Stdio::null()).status().expect("the helper").success());
     }
     collected(&out)
 }
@@ -99,7 +99,9 @@ fn started_by_bash(text: &str, plan: &Plan) -> Vec<Vec<String>> {
         .stdin(Stdio::null())
         .output()
         .expect("bash");
-    assert_eq!(String::from_utf8_lossy(&bash.stderr), "");
+    // The helper is a fuzzer too and has its own complaints.
+    let said = String::from_utf8_lossy(&bash.stderr);
+    assert!(!said.lines().any(|line| line.starts_with("/bin/bash:")), "{said}");
     collected(&out)
 }
 

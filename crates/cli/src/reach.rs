@@ -3,6 +3,8 @@
 //! A command that finds the home free takes it, and listens for others as long as it holds it. One that finds it taken
 //! goes to the holder's control socket. A holder that is closing is waited for, until the command's patience ends.
 
+mod tools;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,7 @@ use crate::output::complain;
 use crate::registry::registry;
 use crate::store::{Access, open};
 use crate::texts;
+use crate::toolbox::toolbox;
 
 /// How long a call that changes one thing may take.
 const CALL: Duration = Duration::from_secs(30);
@@ -131,7 +134,8 @@ impl Held {
         let tenant = settings.scope(None)?.tenant;
         let standings = Arc::new(StoredStandings::new(Arc::clone(&store), tenant.clone()));
         let models = Arc::new(registry(app, home, loaded, standings));
-        let options = Options { models, ..Options::passing(tenant, settings) };
+        let toolbox = toolbox(app, &settings)?;
+        let options = Options { models, toolbox, ..Options::passing(tenant, settings) };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.
         let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();

@@ -1,15 +1,104 @@
 //! The tools of this installation, put together from what is built in and what is configured.
 
-use tidegate_protocol::ErrorCode;
-use tidegate_tools::{Registry, basic_tools};
+use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
+use serde_json::Value;
+use tidegate_engine::{Settings, Toolbox};
+use tidegate_net::{Client, Guard};
+use tidegate_policy::{Permitted, Preparation};
+use tidegate_protocol::ErrorCode;
+use tidegate_runtime::SystemClock;
+use tidegate_sandbox::{Host, Supervisor};
+use tidegate_tools::{
+    DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
+    ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
+};
+
+use crate::SUPERVISE;
+use crate::app::App;
 use crate::failure::{Failure, Message};
 
-pub(crate) fn toolbox() -> Result<Registry, Failure> {
+/// Everything the engine needs to run tools.
+pub(crate) fn toolbox(app: &App, settings: &Settings) -> Result<Toolbox, Failure> {
+    settings.check_tools()?;
+    let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
+    Ok(Toolbox {
+        registry: Arc::new(tools(settings, &processes)?),
+        runner: Arc::new(Host::new(supervisor)),
+        processes,
+        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        forbidden: Vec::new(),
+    })
+}
+
+/// The tools there are. For those who only look at them, nothing is ever started.
+pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure> {
+    tools(settings, &Processes::new(ProcessLimits::default(), Arc::new(SystemClock)))
+}
+
+fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Failure> {
+    let guard = Guard::allowing(settings.private_addresses())
+        .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))?;
+    let web =
+        WebSettings { guard: guard.clone(), fetch: settings.web_fetch(), search: settings.web_search() };
+    let mut all = basic_tools();
+    all.extend(
+        file_tools()
+            .into_iter()
+            .filter(|tool| settings.has_apply_patch() || tool.spec().name != "apply_patch"),
+    );
+    all.push(Arc::new(ExecTool::new(settings.exec_settings(), Arc::clone(processes))));
+    all.push(Arc::new(ProcessTool::new(Arc::clone(processes))));
+    all.extend(web_tools(web));
+    let client = Client::default().guarded_by(guard);
     let mut registry = Registry::default();
-    for tool in basic_tools() {
-        let added = registry.add(tool);
-        added.map_err(|taken| Failure::new(ErrorCode::Internal, Message::plain(taken.to_string())))?;
+    for tool in all {
+        add(&mut registry, timed(tool, settings.tool_timeout()))?;
+    }
+    for spec in settings.custom_tools() {
+        let tool = custom_tool(&spec, processes, &client)
+            .map_err(|error| unusable(&spec.name, &error.to_string()))?;
+        add(&mut registry, tool)?;
     }
     Ok(registry)
+}
+
+fn add(registry: &mut Registry, tool: Arc<dyn Tool>) -> Result<(), Failure> {
+    registry.add(tool).map_err(|taken| unusable("tools", &taken.to_string()))
+}
+
+fn unusable(path: &str, problem: &str) -> Failure {
+    Failure::new(ErrorCode::ConfigInvalid, Message::plain(format!("{path}: {problem}")))
+}
+
+/// A tool that keeps to the usual time gets the configured one.
+fn timed(tool: Arc<dyn Tool>, timeout: Duration) -> Arc<dyn Tool> {
+    if tool.spec().timeout != Some(DEFAULT_TIMEOUT) || timeout == DEFAULT_TIMEOUT {
+        return tool;
+    }
+    let spec = ToolSpec { timeout: Some(timeout), ..tool.spec().clone() };
+    Arc::new(Timed { spec, tool })
+}
+
+struct Timed {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+#[async_trait]
+impl Tool for Timed {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        self.tool.prepare(args, place).await
+    }
+
+    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
+        self.tool.run(permitted, work).await
+    }
 }

@@ -26,6 +26,8 @@ pub struct Requester {
 pub enum SubjectKind {
     /// A file or folder, relative to the root, without `.` and `..`; `.` for the root itself.
     Path,
+    /// A folder with everything below it, written as a path is. Rules about paths hold for what may be in it.
+    Tree,
     /// A host name or address, in lower case, without a port.
     Host,
     /// A whole address.
@@ -38,6 +40,7 @@ impl SubjectKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
+            Self::Tree => "tree",
             Self::Host => "host",
             Self::Url => "url",
             Self::Method => "method",

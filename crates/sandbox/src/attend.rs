@@ -22,7 +22,7 @@ use crate::running::Wish;
 use crate::sweep;
 
 /// How long a supervisor may take to do what it is told. It gives up by itself before that.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(13);
 
 /// How long output is awaited from pipes that something which cannot be killed still holds.
 const DRAIN: Duration = Duration::from_secs(2);

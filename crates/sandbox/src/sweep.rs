@@ -14,7 +14,7 @@ mod linux {
 
     /// For everything to be gone. What is left after that cannot be killed: it belongs to somebody else, or hangs in
     /// the kernel.
-    const LIMIT: Duration = Duration::from_secs(5);
+    const LIMIT: Duration = Duration::from_secs(10);
 
     /// A process. The time of its start tells it from a later one with the same id.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,65 +27,109 @@ mod linux {
         dead: bool,
     }
 
+    /// Which processes are meant.
+    #[derive(Clone, Copy)]
+    enum Group {
+        /// Everything below a process, not the process itself.
+        Below(u32),
+        /// Everything in the session of a process but the process itself.
+        Session(u32),
+    }
+
     /// Ends everything below this process. `reap` waits for what has ended and says whether anything is left; that is
     /// certain, for whatever loses its parent becomes a child of the supervisor. Returns how many are left.
     pub(crate) fn end_children(mut reap: impl FnMut() -> bool) -> usize {
-        let own = std::process::id();
-        end(|| below(own, &all()), |_| !reap())
+        end(Group::Below(std::process::id()), |_| !reap())
     }
 
     /// Ends everything below a process, not the process itself. Returns how many are left.
     pub(crate) fn end_tree(root: u32) -> usize {
-        end(|| below(root, &all()), <[_]>::is_empty)
+        end(Group::Below(root), <[_]>::is_empty)
     }
 
     /// Ends everything in the session of a process that is dead and not yet waited for: nobody else can have its id.
     pub(crate) fn end_session(leader: u32) -> usize {
-        let members = || all().into_iter().filter(|it| it.session == leader && it.pid != leader).collect();
-        end(members, <[_]>::is_empty)
+        end(Group::Session(leader), <[_]>::is_empty)
     }
 
     /// Sends signals to everything below this process.
     pub(crate) fn tell_children(signals: &[Signal]) {
-        for process in below(std::process::id(), &all()) {
+        look(Group::Below(std::process::id()), |process| {
             for signal in signals {
-                send(&process, *signal);
+                send(process, *signal);
             }
-        }
+        });
     }
 
-    /// Ends what `find` finds until all is gone. Returns how many are left.
+    /// Ends a group until all is gone. Returns how many are left.
     ///
-    /// What forks faster than it can be killed is stopped first: what is stopped cannot fork, so that once a look
-    /// finds nobody new, everybody is found.
-    fn end(find: impl Fn() -> Vec<Process>, mut gone: impl FnMut(&[Process]) -> bool) -> usize {
+    /// What forks faster than it can be killed is stopped first: what is stopped cannot fork, so that each look finds
+    /// fewer that are new.
+    fn end(group: Group, mut gone: impl FnMut(&[Process]) -> bool) -> usize {
         let deadline = Instant::now() + LIMIT;
         let mut pause = Duration::from_micros(100);
-        let alive = || find().into_iter().filter(|process| !process.dead).collect::<Vec<_>>();
         loop {
-            let mut found = alive();
+            let mut stopped = HashSet::new();
+            let found = loop {
+                let before = stopped.len();
+                let found = look(group, |process| {
+                    if stopped.insert((process.pid, process.started)) {
+                        send(process, Signal::STOP);
+                    }
+                });
+                if stopped.len() == before || Instant::now() >= deadline {
+                    break found;
+                }
+            };
             if gone(&found) {
                 return 0;
             }
-            let mut stopped = HashSet::new();
-            while !found.is_empty() && Instant::now() < deadline {
-                for process in &found {
-                    send(process, Signal::STOP);
-                    stopped.insert((process.pid, process.started));
-                }
-                found = alive();
-                found.retain(|process| !stopped.contains(&(process.pid, process.started)));
-            }
-            let left = alive();
-            for process in &left {
+            for process in &found {
                 send(process, Signal::KILL);
             }
             if Instant::now() >= deadline {
-                return left.len().max(1);
+                return found.len().max(1);
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
+    }
+
+    /// Finds those of a group that live. Each is handed to `meet` as soon as it is seen: on a busy machine the one who
+    /// was seen first may have made room for its successor before the last is seen.
+    fn look(group: Group, mut meet: impl FnMut(&Process)) -> Vec<Process> {
+        let mut all = Vec::new();
+        let mut found = Vec::new();
+        let mut met = HashSet::new();
+        for process in processes() {
+            let belongs = match group {
+                Group::Below(root) => {
+                    process.pid != root && (process.parent == root || met.contains(&process.parent))
+                }
+                Group::Session(leader) => process.session == leader && process.pid != leader,
+            };
+            if belongs {
+                met.insert(process.pid);
+                found.push(process);
+                if !process.dead {
+                    meet(&process);
+                }
+            }
+            all.push(process);
+        }
+        if let Group::Below(root) = group {
+            // Those who were seen before their parents: ids wrap around.
+            for process in below(root, &all) {
+                if met.insert(process.pid) {
+                    found.push(process);
+                    if !process.dead {
+                        meet(&process);
+                    }
+                }
+            }
+        }
+        found.retain(|process| !process.dead);
+        found
     }
 
     /// A signal for this process and no other, should it have ended meanwhile and its id have a new owner.
@@ -106,7 +150,6 @@ mod linux {
     pub(super) fn below(root: u32, all: &[Process]) -> Vec<Process> {
         let mut parents = HashSet::from([root]);
         let mut below = Vec::new();
-        // Children may come before their parents: ids wrap around.
         loop {
             let before = below.len();
             for process in all {
@@ -120,10 +163,10 @@ mod linux {
         }
     }
 
-    fn all() -> Vec<Process> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter_map(read).collect()
+    /// All processes, each read when it is asked for.
+    fn processes() -> impl Iterator<Item = Process> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
     }
 
     fn read(pid: u32) -> Option<Process> {
@@ -174,10 +217,10 @@ mod linux {
         fn a_tree_is_ended_up_to_its_root() {
             let text = "(setsid sleep 1000 & sleep 1000) & trap '' TERM; while :; do sleep 0.01; done";
             let mut root = std::process::Command::new("sh").args(["-c", text]).spawn().unwrap();
-            while below(root.id(), &all()).len() < 3 {
+            while look(Group::Below(root.id()), |_| {}).len() < 3 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let known = below(root.id(), &all());
+            let known = look(Group::Below(root.id()), |_| {});
             // The root goes on, so that there is always a new child: not all can be ended, but all that were there.
             send(&read(root.id()).unwrap(), Signal::STOP);
             assert_eq!(end_tree(root.id()), 0);

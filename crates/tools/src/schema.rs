@@ -154,15 +154,15 @@ fn check_object(
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     for (key, value) in object {
-        match (properties.and_then(|known| known.get(key)), schema.get("additionalProperties")) {
-            (Some(inner), _) => check(inner, value, &name(key), depth + 1, problems),
-            (None, Some(Value::Bool(false))) => problems.push(ArgumentProblem {
+        let known = properties.and_then(|known| known.get(key));
+        match known.or_else(|| schema.get("additionalProperties")) {
+            Some(Value::Bool(false)) => problems.push(ArgumentProblem {
                 argument: name(key),
                 message: format!("unknown argument: {}", name(key)),
                 received: Some(shortened(value)),
             }),
-            (None, Some(inner)) => check(inner, value, &name(key), depth + 1, problems),
-            (None, None) => {}
+            Some(inner) => check(inner, value, &name(key), depth + 1, problems),
+            None => {}
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::output::{complain, print, print_json, print_line, table};
 use crate::registry::registry;
 use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
+use crate::toolbox::toolbox;
 use crate::{Outcome, log, texts};
 
 /// How long a live gateway may take for a small answer.
@@ -140,6 +141,7 @@ impl Host {
             connectors: connectors(loaded, home, &scope),
             stays: true,
             models: Arc::new(registry(app, home, loaded, standings)),
+            toolbox: toolbox(app, &settings)?,
             ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;

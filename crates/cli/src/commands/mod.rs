@@ -1,5 +1,6 @@
 //! The commands: which there are, how a command line finds its own, and help.
 
+mod approvals;
 mod ask;
 mod audit;
 mod auth;
@@ -10,6 +11,7 @@ mod gateway;
 mod help;
 mod models;
 mod outbox;
+pub(crate) mod question;
 mod runs;
 mod sessions;
 mod status;

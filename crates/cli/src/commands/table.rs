@@ -3,7 +3,8 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status, tools, usage,
+    Entry, approvals, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status,
+    tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -83,6 +84,7 @@ const USAGE_FLAGS: &[Flag] = &[
 ];
 
 const ARGS: Flag = flag("args", Takes::Value("json"), "the arguments, as a JSON object", "参数，JSON 对象");
+const ALLOW_AGENT: Flag = flag("agent", Takes::Value("id"), "only this agent", "只看该 agent");
 const ROOT: Flag = flag(
     "root",
     Takes::Value("dir"),
@@ -213,10 +215,31 @@ rows! {
         "the tools there are; a terminal shows what policy says, a pipe gets JSON", "列出工具；终端上显示策略结论，管道中输出 JSON";
     ["tools" "info"] "<tool>" (1, 1) &[AGENT], Option, tools::info,
         "one tool: its arguments, and how it runs", "显示一个工具：参数与运行方式";
+    ["tools" "invoke"] "<tool>" (1, 1)
+        &[ARGS, AGENT, ROOT, flag("wait", Takes::Nothing, "let others answer when it has to be approved", "需批准时等待他人答复")], Option, tools::invoke,
+        "run a tool by hand, under the agent's rules; the answer is JSON", "按 agent 的规则手动运行工具；输出 JSON";
     ["tools" "explain"] "<tool>" (1, 1)
         &[ARGS, AGENT, flag("session", Takes::Value("key"), "in this session (default: the keyboard)", "在该会话中（默认：键盘）"),
           flag("model", Takes::Value("name"), "while this model answers, as provider/model", "由该模型回答时，写作 provider/model"), ROOT], Option, tools::explain,
         "what would become of a call, and which rule says so; nothing is run", "说明调用会如何处理、由哪条规则决定；不会执行";
+    ["approvals" "list"] "" (0, 0)
+        &[LIMIT, flag("all", Takes::Nothing, "also those that were settled", "包括已处理的")], Option, approvals::list,
+        "what agents want to do and wait for an answer about", "列出等待批准的请求";
+    ["approvals" "show"] "<id>" (1, 1) &[], Option, approvals::show,
+        "one question, whole: exactly what would be done", "显示一个请求的全部内容";
+    ["approvals" "approve"] "<id>" (1, 1)
+        &[flag("always", Takes::Nothing, "and do not ask again: saves the rule that is shown", "并保存所示规则，以后不再询问"),
+          flag("prefix", Takes::Value("n"), "with --always: only the first n words after the program's name must be the same", "与 --always 合用：程序名之后只有前 n 个词须相同")], Option, approvals::approve,
+        "say yes to exactly this call, once", "批准这一次调用";
+    ["approvals" "deny"] "<id>" (1, 1)
+        &[flag("reason", Takes::Value("text"), "why; the model is told", "理由；会告知模型")], Option, approvals::deny,
+        "say no", "拒绝";
+    ["approvals" "allowlist"] "" (0, 0) &[ALLOW_AGENT], Option, approvals::allowlist,
+        "what was allowed for good", "列出始终允许的规则";
+    ["approvals" "allowlist" "list"] "" (0, 0) &[ALLOW_AGENT], Option, approvals::allowlist,
+        "what was allowed for good", "列出始终允许的规则";
+    ["approvals" "allowlist" "remove"] "<id>" (1, 1) &[], Option, approvals::remove,
+        "ask again from now on", "删除规则，今后重新询问";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
         "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";
     ["channels" "list"] "" (0, 0) &[], Option, channels::list,

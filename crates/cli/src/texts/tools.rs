@@ -66,4 +66,22 @@ texts! {
     Q_ARGS: "Arguments:", "参数：";
     Q_PREVIEW: "What changes:", "改动：";
     Q_RULE: "Allowing it for good saves this rule:", "始终允许将保存此规则：";
+
+    WAITS_FOR_ANSWER: "It has to be approved: {program} approvals approve {id}", "须经批准：{program} approvals approve {id}";
+    CHOICE: "Allow it? y once, n no: ", "允许吗？y 一次，n 拒绝：";
+    CHOICE_OR_ALWAYS: "Allow it? y once, a always (saves the rule above), n no: ", "允许吗？y 一次，a 始终（保存以上规则），n 拒绝：";
+    WHY_NOT: "Why not? (told to the model; may be empty) ", "理由？（会告知模型，可留空）";
+    OWN_CALL: "whoever made the call may not approve it (approvals.selfApproval)", "发起者不能批准自己的调用（approvals.selfApproval）";
+    CANNOT_BE_SAVED: "no rule can be saved for this call; approve it once", "此调用无法保存规则；请只批准一次";
+    GONE_APPROVAL: "there is no question {id} any more", "请求 {id} 已不存在";
+    PREFIX_WITHOUT_ALWAYS: "--prefix goes with --always", "--prefix 须与 --always 合用";
+    APPROVED: "approved, once: {tool}", "已批准一次：{tool}";
+    APPROVED_ALWAYS: "approved, and from now on without asking: {tool}. See: approvals allowlist", "已批准，今后不再询问：{tool}。查看：approvals allowlist";
+    DENIED_CALL: "denied: {tool}", "已拒绝：{tool}";
+    SETTLED_BEFORE: "{id} was settled before: it is {state}", "{id} 此前已处理：状态为 {state}";
+    NO_RULES: "Nothing was allowed for good.", "没有始终允许的规则。";
+    RULE_TITLES: "id,agent,tool,rule,saved by,last used", "编号,agent,工具,规则,保存者,最近使用";
+    NO_SUCH_RULE: "there is no rule {id}; see: {program} approvals allowlist", "没有规则 {id}；查看：{program} approvals allowlist";
+    AMBIGUOUS_RULE: "several rules begin with {id}; write more of it", "有多条规则以 {id} 开头；请多写几位";
+    RULE_REMOVED: "removed: {id}", "已删除：{id}";
 }

@@ -2,6 +2,7 @@
 //! than a person at a shell could find out.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod approvals;
 mod ask;
 mod auth;
 mod bad_input;
@@ -26,6 +27,7 @@ mod status;
 mod talking;
 mod terminal;
 mod together;
+mod tools;
 mod transcript;
 mod upgrade;
 mod usage;

@@ -187,7 +187,7 @@ pub struct Agent {
     /// Whether everything this agent sees must not leave: it has no web tools.
     #[serde(default)]
     pub sensitive: bool,
-    /// The folder the agent works in.
+    /// The folder the agent's tools work in; a relative path starts in the home. One in the home when absent.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub workspace: Option<String>,

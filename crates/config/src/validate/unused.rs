@@ -7,12 +7,11 @@ use super::view::View;
 use crate::problem::{Problem, ProblemKind};
 
 /// Keys without effect; `*` stands for one key or list element.
-const NOT_YET_USED: [&str; 17] = [
+const NOT_YET_USED: [&str; 16] = [
     "agents.defaults.compaction",
     "agents.defaults.contextPruning",
     "agents.defaults.memorySearch",
     "agents.list.*.name",
-    "agents.list.*.workspace",
     "agents.list.*.tools.subagents",
     "tools.subagents",
     "session.*",
@@ -89,6 +88,7 @@ mod tests {
         "agents.list.*.thinkingDefault",
         "agents.list.*.auth",
         "agents.list.*.sensitive",
+        "agents.list.*.workspace",
         "agents.list.*.tools.allow",
         "agents.list.*.tools.alsoAllow",
         "agents.list.*.tools.byProvider",

@@ -9,6 +9,7 @@ mod models;
 #[cfg(test)]
 mod tests;
 mod tool_rules;
+mod tool_sets;
 mod tools;
 #[cfg(test)]
 mod tools_tests;

@@ -146,8 +146,8 @@ impl Settings {
             confined: context.confined,
             unconfined_by_name: all.host == ExecHost::Gateway,
             safe_bins: all.safe_bins.clone(),
-            roots: context.roots.to_vec(),
             forbidden: context.forbidden.to_vec(),
+            roots: context.roots.to_vec(),
         }
     }
 

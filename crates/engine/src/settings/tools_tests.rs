@@ -173,8 +173,8 @@ fn about_commands_the_stricter_of_two_holds() {
         let config =
             json!({"tools": {"exec": all}, "agents": {"list": [{"id": "main", "tools": {"exec": own}}]}});
         let context = ToolContext {
-            roots: &["/work".to_owned()],
             forbidden: &["/home/state".to_owned()],
+            roots: &["/work".to_owned()],
             ..ToolContext::default()
         };
         settings(config).pipeline(&scope("main"), &context).unwrap().exec().clone()
@@ -185,7 +185,7 @@ fn about_commands_the_stricter_of_two_holds() {
         (Security::Allowlist, Ask::OnMiss, AskFallback::Deny)
     );
     assert!(!plain.confined && !plain.unconfined_by_name);
-    assert_eq!((plain.roots, plain.forbidden), (vec!["/work".to_owned()], vec!["/home/state".to_owned()]));
+    assert_eq!((plain.forbidden, plain.roots), (vec!["/home/state".to_owned()], vec!["/work".to_owned()]));
     assert!(plain.safe_bins.contains(&"jq".to_owned()));
     let strict = exec(
         json!({"security": "full", "ask": "off", "askFallback": "allowlist", "host": "gateway"}),

@@ -1,6 +1,8 @@
 //! Commands as a person reads them: the words a shell would read back as the same arguments, on one line, with nothing
 //! hidden in them.
 
+use std::fmt::Write as _;
+
 use crate::exec::{Join, Launch, Plan};
 use crate::inert::{inert, inert_line, is_plain};
 
@@ -67,15 +69,20 @@ pub(super) fn quoted(word: &str) -> String {
             '\r' => escaped.push_str("\\r"),
             '\'' | '\\' => escaped.extend(['\\', character]),
             plain if is_plain(plain) => escaped.push(plain),
-            other if u32::from(other) < 0x80 => escaped.push_str(&format!("\\x{:02x}", u32::from(other))),
-            other if u32::from(other) < 0x1_0000 => {
-                escaped.push_str(&format!("\\u{:04x}", u32::from(other)));
-            }
-            other => escaped.push_str(&format!("\\U{:08x}", u32::from(other))),
+            other => escape(&mut escaped, u32::from(other)),
         }
     }
     escaped.push('\'');
     inert_line(&escaped)
+}
+
+/// As bash writes a character by its number: always with all digits, so that none is taken from what follows.
+fn escape(out: &mut String, code: u32) {
+    let _ = match code {
+        ..=0x7F => write!(out, "\\x{code:02x}"),
+        0x80..=0xFFFF => write!(out, "\\u{code:04x}"),
+        _ => write!(out, "\\U{code:08x}"),
+    };
 }
 
 #[cfg(test)]

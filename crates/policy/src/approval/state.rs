@@ -269,7 +269,7 @@ mod tests {
         for state in ALL {
             let one = in_state(state);
             let found = one.use_up(&one.digest, 150).map(|_| ()).err();
-            let expected = (state != "approved").then(|| UseRefused::State(one.state));
+            let expected = (state != "approved").then_some(UseRefused::State(one.state));
             assert_eq!(found, expected, "{state}");
         }
         let yes = in_state("approved");

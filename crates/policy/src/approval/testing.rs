@@ -20,7 +20,7 @@ pub(crate) fn plan(commands: &[&[&str]]) -> Plan {
 }
 
 pub(crate) fn read_plan(steps: &serde_json::Value, opaque: &serde_json::Value) -> Plan {
-    let plan = json!({ "steps": steps, "cwd": "/home/a/work", "env": { "LANG": "C" }, "opaque": opaque });
+    let plan = json!({ "steps": steps, "cwd": "/home/a/work", "addedEnv": { "LANG": "C" }, "env": { "LANG": "C" }, "opaque": opaque });
     serde_json::from_value(plan).unwrap()
 }
 
@@ -72,6 +72,7 @@ pub(crate) fn decision(can_be_saved: bool) -> Decision {
         rule: "tools.exec.ask".to_owned(),
         reason: "every command asks".to_owned(),
         can_be_saved,
+        allowed_by: None,
         trail: Vec::new(),
     }
 }

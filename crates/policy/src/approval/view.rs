@@ -75,6 +75,7 @@ fn command(command: &CommandMatch) -> String {
 fn subject(subject: &Subject) -> String {
     let kind = match subject.kind {
         SubjectKind::Path => "path",
+        SubjectKind::Tree => "everything in",
         SubjectKind::Host => "host",
         SubjectKind::Url => "url",
         SubjectKind::Method => "method",
@@ -83,7 +84,7 @@ fn subject(subject: &Subject) -> String {
 }
 
 fn environment(plan: &Plan) -> Vec<String> {
-    plan.env().iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect()
+    plan.added_env().iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect()
 }
 
 /// Arguments with every text in them inert, and long lists cut in the middle.

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use destructive::{Destructive, destructive};
 pub use judge::{ExecVerdict, judge};
 pub use plan::{FileIdentity, Join, Launch, Lookup, Opaque, Plan, PlanError, PlanPlace, Program, Step};
+pub(crate) use programs::may_hold_commands;
 pub use saved::{covers, suggestion};
 
 /// How commands are decided about.

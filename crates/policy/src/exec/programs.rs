@@ -75,7 +75,7 @@ pub(super) fn saving(launch: &Launch) -> (Saving, &'static str) {
 }
 
 /// Whether the arguments of a command can hold another command, or code.
-pub(super) fn may_hold_commands<W: AsRef<str>>(argv: &[W]) -> bool {
+pub(crate) fn may_hold_commands<W: AsRef<str>>(argv: &[W]) -> bool {
     let name = argv.first().map(|word| base(word.as_ref())).unwrap_or_default();
     class(&name).0 == Saving::Never || listed(SHELL_LAUNCHERS, &name) || starts_programs(&name, argv)
 }

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::commands::may_hold_commands;
 use super::glob::{self, PathGlob};
 use super::rule::Conditions;
 use crate::call::{Prepared, Subject, SubjectKind};
-use crate::exec::{Launch, Plan};
+use crate::exec::{Launch, Plan, may_hold_commands};
 
 /// What a rule sees of a call.
 pub(super) struct View<'a> {
@@ -66,9 +65,25 @@ enum Pattern {
 impl Pattern {
     fn new(kind: SubjectKind, text: &str) -> Self {
         match kind {
-            SubjectKind::Path => Self::Path(PathGlob::new(text)),
+            SubjectKind::Path | SubjectKind::Tree => Self::Path(PathGlob::new(text)),
             SubjectKind::Url => Self::Text(text.to_owned()),
             SubjectKind::Host | SubjectKind::Method => Self::Folded(text.to_lowercase()),
+        }
+    }
+
+    /// Whether it is about some of what the subject stands for.
+    fn touches(&self, subject: &Subject) -> bool {
+        match self {
+            Self::Path(glob) if subject.kind == SubjectKind::Tree => glob.reaches_into(&subject.value),
+            _ => self.fits(&subject.value),
+        }
+    }
+
+    /// Whether it is about all of it.
+    fn covers(&self, subject: &Subject) -> bool {
+        match self {
+            Self::Path(glob) if subject.kind == SubjectKind::Tree => glob.covers(&subject.value),
+            _ => self.fits(&subject.value),
         }
     }
 
@@ -112,7 +127,9 @@ impl Tests {
     /// Whether each condition holds for anything of the call.
     pub(super) fn hold_for_any(&self, call: &View<'_>) -> Holds {
         let subjects = self.subjects.iter().map(|(kind, patterns)| {
-            Holds::from(of_kind(call, *kind).any(|value| patterns.iter().any(|pattern| pattern.fits(value))))
+            Holds::from(
+                of_kind(call, *kind).any(|subject| patterns.iter().any(|pattern| pattern.touches(subject))),
+            )
         });
         let args = self.args.iter().map(|(name, values)| {
             Holds::from(
@@ -126,7 +143,7 @@ impl Tests {
     pub(super) fn hold_for_all(&self, call: &View<'_>) -> bool {
         let subjects = self.subjects.iter().all(|(kind, patterns)| {
             of_kind(call, *kind).next().is_some()
-                && of_kind(call, *kind).all(|value| patterns.iter().any(|pattern| pattern.fits(value)))
+                && of_kind(call, *kind).all(|subject| patterns.iter().any(|pattern| pattern.covers(subject)))
         });
         let args = self.args.iter().all(|(name, values)| {
             let written = written(call, name);
@@ -176,8 +193,10 @@ impl Tests {
     }
 }
 
-fn of_kind<'a>(call: &View<'a>, kind: SubjectKind) -> impl Iterator<Item = &'a str> {
-    call.subjects.iter().filter(move |subject| subject.kind == kind).map(|subject| subject.value.as_str())
+/// A condition about paths is one about folders too.
+fn of_kind<'a>(call: &View<'a>, kind: SubjectKind) -> impl Iterator<Item = &'a Subject> {
+    let meant = move |found| found == kind || (kind == SubjectKind::Path && found == SubjectKind::Tree);
+    call.subjects.iter().filter(move |subject| meant(subject.kind))
 }
 
 /// The values of an argument: those of a list one by one.

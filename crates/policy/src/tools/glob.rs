@@ -21,6 +21,39 @@ impl PathGlob {
     }
 }
 
+impl PathGlob {
+    /// Whether something at this path or below it could fit.
+    pub(super) fn reaches_into(&self, tree: &str) -> bool {
+        // Where in the pattern one can be after the names so far.
+        let mut places: Vec<usize> = self.past_stars(0);
+        for name in names(tree) {
+            let mut next = Vec::new();
+            for place in places {
+                match self.0.get(place) {
+                    Some(pattern) if pattern == "**" => next.extend(self.past_stars(place)),
+                    Some(pattern) if fits(pattern, name) => next.extend(self.past_stars(place + 1)),
+                    _ => {}
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            places = next;
+        }
+        !places.is_empty()
+    }
+
+    /// Whether everything at this path and below it fits.
+    pub(super) fn covers(&self, tree: &str) -> bool {
+        self.0.last().is_some_and(|last| last == "**") && self.fits(tree)
+    }
+
+    /// A place in the pattern, and those one can go on from there without a name: a `**` may stand for none.
+    fn past_stars(&self, place: usize) -> Vec<usize> {
+        let stars = self.0.iter().skip(place).take_while(|name| *name == "**").count();
+        (place..=place + stars).collect()
+    }
+}
+
 /// The names of a path. `.` is the root itself and has none.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
@@ -115,7 +148,42 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_folder_is_reached_by_a_pattern_for_anything_in_it() {
+        for (pattern, tree, reached, covered) in [
+            ("secrets/**", ".", true, false),
+            ("secrets/**", "secrets", true, true),
+            ("secrets/**", "secrets/deep", true, true),
+            ("secrets/**", "docs", false, false),
+            ("a/*.key", "a", true, false),
+            ("a/*.key", "a/b", false, false),
+            ("a/*", "a/b", true, false),
+            ("**/.env", "docs/x", true, false),
+            ("a/**/z", "a/b/c", true, false),
+            ("a/**/z", "b", false, false),
+            ("**", ".", true, true),
+            ("docs", "docs", true, false),
+            ("docs", "docs/a", false, false),
+        ] {
+            let glob = PathGlob::new(pattern);
+            assert_eq!(glob.reaches_into(tree), reached, "{pattern} into {tree}");
+            assert_eq!(glob.covers(tree), covered, "{pattern} over {tree}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_fits_below_a_folder_is_reached_from_it(
+            pattern in "(a|b|\\*|\\*\\*)(/(a|b|\\*|\\*\\*)){0,3}",
+            tree in "(a|b)(/(a|b)){0,2}",
+            rest in "(/(a|b)){0,3}",
+        ) {
+            let glob = PathGlob::new(&pattern);
+            let below = format!("{tree}{rest}");
+            prop_assert!(!glob.fits(&below) || glob.reaches_into(&tree));
+            prop_assert!(!glob.covers(&tree) || glob.fits(&below));
+        }
+
         #[test]
         fn a_text_without_stars_fits_itself_and_nothing_else(text in "[a-c.]{0,6}", other in "[a-c.]{0,6}") {
             prop_assert_eq!(fits(&text, &other), text == other);

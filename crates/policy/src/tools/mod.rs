@@ -3,7 +3,6 @@
 //! Every stage may narrow and none may widen: a call's verdict is the strictest any stage gives. What the first one, the
 //! profile, does not grant is denied, and so is a tool that nobody knows.
 
-mod commands;
 mod condition;
 mod example;
 mod glob;

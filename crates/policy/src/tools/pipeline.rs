@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use tidegate_protocol::{AllowRuleId, Risk};
 
-use super::commands::{destructive, judge};
 use super::condition::View;
 use super::names::{self, BUILT_IN, Known, WEB, normalise};
 use super::rule::RuleProblem;
@@ -13,7 +12,7 @@ use super::stage::{Base, CheckedStage, Named, Stage, Warning};
 use super::{Circumstances, Decision, StageKind, StageSaid, Trust, Verdict};
 use crate::approval::{AllowMatch, AllowRule};
 use crate::call::{Prepared, Subject};
-use crate::exec::{Ask, ExecPolicy, Plan};
+use crate::exec::{Ask, ExecPolicy, Plan, destructive, judge};
 
 /// What a pipeline is made of.
 #[derive(Debug, Clone, PartialEq)]

@@ -84,7 +84,7 @@ fn launch(words: &[&str]) -> Launch {
 }
 
 fn plan_of(steps: Vec<Step>, cwd: &str, env: &BTreeMap<String, String>) -> Plan {
-    let plan = json!({ "steps": steps, "cwd": cwd, "env": env, "opaque": Value::Null });
+    let plan = json!({ "steps": steps, "cwd": cwd, "env": env, "addedEnv": {}, "opaque": Value::Null });
     serde_json::from_value(plan).unwrap()
 }
 

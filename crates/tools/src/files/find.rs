@@ -9,7 +9,7 @@ use tidegate_policy::Preparation;
 use super::ls::here;
 use super::read::with_notes;
 use super::tree::{self, Next};
-use super::{FileWork, Held, Stop, looking_at};
+use super::{FileWork, Held, Stop, looking_through};
 use crate::root::{Kind, Root};
 use crate::spec::ToolSpec;
 use crate::tool::{Output, ToolFailure};
@@ -45,7 +45,7 @@ impl FileWork for Find {
 
     fn prepare(args: &Args, root: &Root) -> Result<Preparation, ToolFailure> {
         glob(&args.pattern)?;
-        looking_at(root, &args.path)
+        looking_through(root, &args.path)
     }
 
     fn run(args: &Args, root: &Root, held: &Held, stop: &Stop) -> Result<Output, ToolFailure> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_policy::Preparation;
 
-use super::{FileWork, Held, Stop, looking_at};
+use super::{FileWork, Held, Stop, looking_at, looking_through};
 use crate::root::{Entry, Folder, Kind, Root};
 use crate::spec::ToolSpec;
 use crate::tool::{Output, ToolFailure};
@@ -43,7 +43,7 @@ impl FileWork for ListDir {
     }
 
     fn prepare(args: &Args, root: &Root) -> Result<Preparation, ToolFailure> {
-        looking_at(root, &args.path)
+        if args.recursive { looking_through(root, &args.path) } else { looking_at(root, &args.path) }
     }
 
     fn run(args: &Args, root: &Root, held: &Held, stop: &Stop) -> Result<Output, ToolFailure> {

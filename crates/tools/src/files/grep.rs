@@ -13,7 +13,7 @@ use super::find::glob;
 use super::ls::here;
 use super::read::{is_binary, with_notes};
 use super::tree::{self, Next};
-use super::{FileWork, Held, READ_CAP, Stop, looking_at};
+use super::{FileWork, Held, READ_CAP, Stop, looking_through};
 use crate::root::{End, Kind, PathError, Root};
 use crate::spec::ToolSpec;
 use crate::tool::{Output, ToolFailure};
@@ -69,7 +69,7 @@ impl FileWork for Grep {
     fn prepare(args: &Args, root: &Root) -> Result<Preparation, ToolFailure> {
         regex(args)?;
         args.glob.as_deref().map(glob).transpose()?;
-        looking_at(root, &args.path)
+        looking_through(root, &args.path)
     }
 
     fn run(args: &Args, root: &Root, held: &Held, stop: &Stop) -> Result<Output, ToolFailure> {

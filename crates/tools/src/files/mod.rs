@@ -154,7 +154,8 @@ impl Held {
     }
 
     fn new(subjects: &[Subject], conditions: &[(String, String)]) -> Self {
-        let paths = subjects.iter().filter(|subject| subject.kind == SubjectKind::Path);
+        let paths =
+            subjects.iter().filter(|subject| matches!(subject.kind, SubjectKind::Path | SubjectKind::Tree));
         Self { names: paths.map(|subject| subject.value.clone()).collect(), conditions: conditions.to_vec() }
     }
 
@@ -186,6 +187,13 @@ fn subject(name: &str) -> Subject {
 /// The preparation of a call that only looks at one file or folder.
 fn looking_at(root: &Root, path: &str) -> Result<Preparation, ToolFailure> {
     Ok(Preparation { subjects: vec![subject(&root.normalise(path)?)], ..Preparation::default() })
+}
+
+/// The same of one that looks at everything below a folder, or at one file.
+fn looking_through(root: &Root, path: &str) -> Result<Preparation, ToolFailure> {
+    let mut preparation = looking_at(root, path)?;
+    preparation.subjects[0].kind = SubjectKind::Tree;
+    Ok(preparation)
 }
 
 impl From<PathError> for ToolFailure {

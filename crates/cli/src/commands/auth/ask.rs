@@ -16,7 +16,7 @@ use crate::texts;
 const LONGEST: usize = 16 << 10;
 
 /// Whether there is somebody to ask.
-pub(super) fn is_there() -> bool {
+pub(in crate::commands) fn is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
@@ -26,7 +26,7 @@ fn show(question: &str) {
     let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
 }
 
-pub(super) fn line(question: &str) -> Result<String, Failure> {
+pub(in crate::commands) fn line(question: &str) -> Result<String, Failure> {
     show(question);
     let mut line = String::new();
     std::io::stdin().lock().take(LONGEST as u64).read_line(&mut line)?;

@@ -1,7 +1,7 @@
 //! `auth`: the credentials of model providers, stored, chosen, removed, brought along.
 
 mod account;
-mod ask;
+pub(in crate::commands) mod ask;
 mod import;
 mod key;
 mod login;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tidegate_policy::Prepared;
+use tidegate_policy::inert::inert_line;
 use tidegate_policy::tools::{Decision, Verdict};
 use tidegate_protocol::ErrorCode;
 
@@ -93,17 +94,18 @@ fn touched(app: &App, prepared: &Prepared) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for subject in prepared.subjects() {
         let shown = format!("{} {}", name(&json!(subject.kind)), subject.value);
-        rows.push(vec![app.say(words::EXPLAIN_TOUCHES).to_owned(), printable(&shown)]);
+        rows.push(vec![app.say(words::EXPLAIN_TOUCHES).to_owned(), inert_line(&shown)]);
     }
     let Some(plan) = prepared.plan() else { return rows };
     if let Some(opaque) = plan.opaque() {
-        let shell = app.fill(words::EXPLAIN_SHELL, &[("reason", &printable(&opaque.reason))]);
+        let shell = app.fill(words::EXPLAIN_SHELL, &[("reason", &inert_line(&opaque.reason))]);
         rows.push(vec![app.say(words::EXPLAIN_RUNS).to_owned(), shell]);
         return rows;
     }
     for launch in plan.launches() {
-        let shown = format!("{} {:?}", launch.program.path, &launch.argv[1..]);
-        rows.push(vec![app.say(words::EXPLAIN_RUNS).to_owned(), printable(&shown)]);
+        let words = launch.argv.get(1..).unwrap_or_default();
+        let shown = format!("{} {words:?}", launch.program.path);
+        rows.push(vec![app.say(words::EXPLAIN_RUNS).to_owned(), inert_line(&shown)]);
     }
     rows
 }

@@ -2,12 +2,14 @@
 
 mod explain;
 mod info;
+mod invoke;
 mod list;
 
 use std::path::PathBuf;
 
 pub(super) use explain::explain;
 pub(super) use info::info;
+pub(super) use invoke::invoke;
 pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
@@ -28,7 +30,7 @@ use crate::output::printable;
 use crate::store::open_existing;
 use crate::texts;
 use crate::texts::tools as words;
-use crate::toolbox::toolbox;
+use crate::toolbox::tools_to_look_at;
 
 /// The session of a person at the keyboard.
 const KEYBOARD: &str = "cli";
@@ -60,9 +62,9 @@ impl Known {
         Ok(Self {
             pipeline: settings.pipeline(&scope, &context)?,
             trust: settings.trust(&scope, session),
-            place: place(&home, &scope, session, parsed)?,
+            place: place(app, &settings, &home, &scope, session, parsed)?,
             allowed: saved(&home, &loaded, &scope)?,
-            registry: toolbox()?,
+            registry: tools_to_look_at(&settings)?,
             scope,
         })
     }
@@ -97,10 +99,16 @@ fn call(name: &str, args: Value) -> ToolCall {
 }
 
 /// Where a call of these commands is made: the folder of the caller, or the one that was named.
-fn place(home: &Home, scope: &Scope, session: &str, parsed: &Parsed) -> Result<Place, Failure> {
+fn place(
+    app: &App,
+    settings: &Settings,
+    home: &Home,
+    scope: &Scope,
+    session: &str,
+    parsed: &Parsed,
+) -> Result<Place, Failure> {
     let root = root(parsed)?;
     let owner = Principal::local_owner(scope.tenant.clone());
-    let path = std::env::var("PATH").map(|path| ("PATH".to_owned(), path));
     Ok(Place {
         requester: Requester {
             scope: scope.clone(),
@@ -110,7 +118,7 @@ fn place(home: &Home, scope: &Scope, session: &str, parsed: &Parsed) -> Result<P
         },
         root,
         forbidden: vec![home.root().to_owned()],
-        env: path.into_iter().collect(),
+        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
     })
 }
 

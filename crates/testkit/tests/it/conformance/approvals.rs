@@ -9,7 +9,7 @@ use tidegate_storage::{
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{audit_of, enlist, start, state};
+use crate::scene::{audit_of, enlist, start};
 
 on_both_backends! {
     connections = 8;

@@ -211,7 +211,7 @@ async fn states_of_a_newer_release_are_shown_and_left_alone(store: &ScratchStore
     let stored = Approval { state: escalated.clone(), ..asked.clone() };
     assert_eq!(read(store, &make, asked.id).await, stored);
     let filter = ApprovalFilter { states: vec![escalated.clone()], run: None, limit: 9 };
-    assert_eq!(store.approvals(make.tenant(), filter).await.unwrap(), [stored.clone()]);
+    assert_eq!(store.approvals(make.tenant(), filter).await.unwrap(), std::slice::from_ref(&stored));
     let settled = decide(store, &make, asked.id, Answer::AllowOnce).await;
     assert_eq!(settled, DecidedApproval::Settled(stored.clone()));
     let used = store.use_approval(make.tenant(), asked.id, &asked.digest, make.now()).await.unwrap();
