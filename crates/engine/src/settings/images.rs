@@ -75,7 +75,7 @@ impl Settings {
     /// Judges the addresses of images. What the operator wrote was checked when the file was read; an address that cannot
     /// be read after all allows nothing.
     pub(crate) fn image_guard(&self) -> Guard {
-        Guard::allowing(&self.config.tools.web.allow_private).unwrap_or_default()
+        Guard::allowing(self.private_addresses()).unwrap_or_default()
     }
 }
 

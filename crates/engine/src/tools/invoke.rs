@@ -186,13 +186,11 @@ impl<'a> Calling<'a> {
     /// Nobody answered in time: the configured fallback decides.
     async fn unanswered(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
         let allowed = self.allowed().await?;
-        match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, None).await,
-            Err(_) => {
-                let reason = "nobody approved it in time".to_owned();
-                self.refuse(&Decision { reason, ..decision }).await
-            }
+        if let Ok(permitted) = self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
+            return self.run(&permitted, None).await;
         }
+        let reason = "nobody approved it in time".to_owned();
+        self.refuse(&Decision { reason, ..decision }).await
     }
 
     async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {
