@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 50] = [
+    const USED: [&str; 51] = [
         "$schema",
         "meta",
         "env",
