@@ -31,6 +31,7 @@ on_both_backends! {
     nothing_outside_the_working_folder_is_shown,
     an_image_from_the_web_passes_the_guard_and_the_limit,
     a_sensitive_session_looks_at_files_and_fetches_nothing,
+    a_rule_about_hosts_holds_for_images_of_the_web_alone,
     a_call_that_fails_or_is_given_up_is_metered,
     a_hard_budget_has_the_last_word,
     what_it_uses_in_a_run_is_on_the_runs_budget,
@@ -306,6 +307,19 @@ async fn a_sensitive_session_looks_at_files_and_fetches_nothing(bench: &Bench<'_
     let result = look(&engine, folder.path(), json!({"image": server.url("/cat")})).await;
     assert_eq!(result.error.unwrap().details.unwrap()["policy"]["rule"], "sensitive session");
     assert_eq!((server.asked().len(), asked(bench).len()), (0, 0));
+    assert!(look(&engine, folder.path(), json!({"image": "cat.png"})).await.ok);
+    close(engine).await;
+}
+
+async fn a_rule_about_hosts_holds_for_images_of_the_web_alone(bench: &Bench<'_>) {
+    let server = WebServer::of_pages([("/cat", Page::new(200, "image/png", PNG))]).await;
+    let config = with(config(true), "tools.web.allowPrivate", json!([server.address().to_string()]));
+    let rule = json!({"name": "no-web-images", "tool": "image", "when": {"host": ["*"]}, "mode": "deny"});
+    let engine = engine(bench, with(config, "tools.rules", json!([rule]))).await;
+    let folder = folder();
+    let result = look(&engine, folder.path(), json!({"image": server.url("/cat")})).await;
+    assert_eq!(result.error.unwrap().details.unwrap()["policy"]["rule"], "tools.rules[no-web-images]");
+    assert_eq!(server.asked().len(), 0);
     assert!(look(&engine, folder.path(), json!({"image": "cat.png"})).await.ok);
     close(engine).await;
 }
