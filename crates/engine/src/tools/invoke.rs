@@ -79,7 +79,7 @@ pub(super) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    fn new(
+    pub(super) fn new(
         core: &'a Arc<Core>,
         invoke: &'a Invoke,
         cancel: &'a CancellationToken,
@@ -90,19 +90,15 @@ impl<'a> Calling<'a> {
             Some(root) => root.clone(),
             None => core.workspace(&invoke.scope)?,
         };
-        let state = core.lock.home().root();
-        // A workspace in our own folder may be named; a folder that has ours in it does not open ours.
-        let inside = Some(&root).filter(|root| root.starts_with(state));
-        let roots: Vec<_> = inside.iter().map(|root| root.to_string_lossy().into_owned()).collect();
-        let state = [state.to_string_lossy().into_owned()];
+        let reserved = core.lock.home().reserved(&root);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
             model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
             group: None,
             subagent: invoke.subagent,
             confined: core.toolbox.runner.confines(),
-            forbidden: &state,
-            roots: &roots,
+            forbidden: &reserved.forbidden,
+            roots: &reserved.roots,
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);

@@ -3,6 +3,7 @@
 //! Every surface goes through [`Engine::invoke`](crate::Engine::invoke): there is no other way to a running tool. Questions
 //! to people are durable rows; whoever answers, through whichever surface, does it through the verbs in `approvals`.
 
+mod allow;
 mod approvals;
 mod image;
 mod image_look;
@@ -12,6 +13,7 @@ mod loops;
 mod toolbox;
 mod wait;
 
+pub use allow::NotAllowed;
 pub use approvals::{Answering, Attendance};
 pub use image::image_tool_to_look_at;
 pub use invoke::Invoke;
