@@ -196,8 +196,13 @@ impl<'a> Calling<'a> {
             return Ok(failed(prepared.tool(), ToolFailure::execution("the tool is gone")));
         };
         let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
-        let work =
-            Work { place: &self.place, runner: &core.toolbox.runner, cancel: self.cancel, update: &update };
+        let work = Work {
+            place: &self.place,
+            runner: &core.toolbox.runner,
+            cancel: self.cancel,
+            run: self.invoke.run,
+            update: &update,
+        };
         let result = execute(tool.as_ref(), permitted, &work).await;
         if let Some(rule) = permitted.decision().allowed_by {
             core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await?;

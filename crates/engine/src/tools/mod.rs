@@ -5,6 +5,9 @@
 
 mod allow;
 mod approvals;
+mod image;
+mod image_look;
+mod image_source;
 mod invoke;
 mod loops;
 mod toolbox;
@@ -12,8 +15,10 @@ mod wait;
 
 pub use allow::NotAllowed;
 pub use approvals::{Answering, Attendance};
+pub use image::image_tool_to_look_at;
 pub use invoke::Invoke;
 pub use toolbox::Toolbox;
 
 pub(crate) use approvals::Watchers;
+pub(crate) use image::with_image_tool;
 pub(crate) use loops::RunLoops;
