@@ -6,6 +6,7 @@
 mod approvals;
 mod invoke;
 mod loops;
+mod place;
 mod toolbox;
 mod wait;
 
