@@ -20,7 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "store" => runtime.block_on(store::run())?,
         "tools" => runtime.block_on(tools::run())?,
         other => {
-            return Err(format!("unknown benchmark {other:?}; there are: engine, models, store, tools").into());
+            return Err(
+                format!("unknown benchmark {other:?}; there are: engine, models, store, tools").into()
+            );
         }
     };
     println!("{report:#}");

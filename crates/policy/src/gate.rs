@@ -12,7 +12,7 @@ pub struct Gate {
 }
 
 /// A call that may run. Nothing outside this module can make one: its fields are private and it comes from nowhere but
-/// the [`Gate`].
+/// the [`Gate`]. It is not cloned: one yes, one run.
 ///
 /// ```compile_fail,E0451
 /// fn forge(prepared: tidegate_policy::Prepared, decision: tidegate_policy::tools::Decision) {
@@ -27,7 +27,7 @@ pub struct Gate {
 ///     permitted.prepared()
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Permitted {
     prepared: Prepared,
     decision: Decision,

@@ -139,7 +139,8 @@ impl Core {
         Ok(())
     }
 
-    fn settled(&self, approvals: &[Approval]) {
+    /// Tells whoever waits, and whoever watches, how questions ended.
+    pub(super) fn settled(&self, approvals: &[Approval]) {
         for approval in approvals {
             self.watchers.wake(approval.id);
             self.bus.publish(|| EngineEvent::Approval(Box::new(approval.clone())));

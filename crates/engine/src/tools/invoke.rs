@@ -1,18 +1,21 @@
 //! One call from its name and arguments to its result.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
-use tidegate_policy::{Gate, Held, Permitted, Prepared, Principal, Requester};
+use tidegate_policy::{Digest, Gate, Held, Permitted, Prepared, Principal};
 use tidegate_protocol::api::{Asking, ToolEvent};
-use tidegate_protocol::{RunId, Scope, ToolCall, ToolResult};
+use tidegate_protocol::{AllowRuleId, RunId, Scope, ToolCall, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
 use tidegate_tools::{Place, ToolFailure, Work, execute, failed, refused};
 use tokio_util::sync::CancellationToken;
 
+use super::loops::unprepared;
+use super::place::Reserved;
 use super::wait::Answered;
 use crate::error::EngineError;
 use crate::settings::ToolContext;
@@ -47,11 +50,19 @@ impl Engine {
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
         }
-        let call = Calling::new(core, &invoke, cancel, tell)?;
-        let work = core.work.track_future(call.go());
-        let result = work.await?;
+        let cancel = cancel.child_token();
+        let call = Calling::new(core, &invoke, &cancel, tell)?;
+        let mut work = pin!(core.work.track_future(call.go()));
+        let result = tokio::select! {
+            result = &mut work => result,
+            // Its time to end in peace is over; the home stays taken until it did.
+            () = core.stopped.requested() => {
+                cancel.cancel();
+                work.await
+            }
+        };
         core.unsealed.notify_one();
-        Ok(result)
+        result
     }
 
     /// What would become of the call, without running or recording anything.
@@ -86,34 +97,39 @@ impl<'a> Calling<'a> {
         tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
     ) -> Result<Self, EngineError> {
         let settings = &core.settings;
-        let root = match &invoke.root {
-            Some(root) => root.clone(),
-            None => core.workspace(&invoke.scope)?,
-        };
-        let reserved = core.lock.home().reserved(&root);
+        let place = core.place(invoke)?;
+        let Reserved { forbidden, roots } = Reserved::of(&place);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
             model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
             group: None,
             subagent: invoke.subagent,
             confined: core.toolbox.runner.confines(),
-            forbidden: &reserved.forbidden,
-            roots: &reserved.roots,
+            forbidden: &forbidden,
+            roots: &roots,
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
-        let place = core.place(invoke, root);
         Ok(Self { core, invoke, cancel, tell, place, gate, trust })
     }
 
     async fn go(&self) -> Result<ToolResult, EngineError> {
-        let prepared = match self.prepare().await {
-            Ok(prepared) => prepared,
-            Err(failure) => return Ok(failed(&self.invoke.call.name, failure)),
+        let prepared = self.prepare().await;
+        let call = match &prepared {
+            Ok(prepared) => prepared.digest().clone(),
+            Err(_) => unprepared(&self.invoke.call),
         };
-        if let Some(stopped) = self.looping(&prepared) {
+        if let Some(stopped) = self.looping(&call) {
             return Ok(stopped);
         }
+        let result = match prepared {
+            Ok(prepared) => self.decide(prepared).await?,
+            Err(failure) => self.failed(failure),
+        };
+        Ok(self.noted(&call, result))
+    }
+
+    async fn decide(&self, prepared: Prepared) -> Result<ToolResult, EngineError> {
         let allowed = self.allowed().await?;
         match self.gate.permit(prepared, &self.facts(&allowed)) {
             Ok(permitted) => self.run(&permitted, None).await,
@@ -148,12 +164,12 @@ impl<'a> Calling<'a> {
                 let reason = reason.map_or("denied".to_owned(), |reason| format!("denied: {reason}"));
                 return self.refuse(&Decision { reason, ..decision }).await;
             }
-            Answered::Nothing => return self.unanswered(prepared, decision).await,
-            Answered::Cancelled => return Ok(failed(prepared.tool(), ToolFailure::execution("aborted"))),
+            Answered::Nothing => return self.unanswered().await,
+            Answered::Cancelled => return Ok(self.failed(ToolFailure::execution("aborted"))),
         }
         let prepared = match self.prepare().await {
             Ok(prepared) => prepared,
-            Err(failure) => return Ok(failed(&self.invoke.call.name, failure)),
+            Err(failure) => return Ok(self.failed(failure)),
         };
         let now = self.core.clock.now_ms();
         let used = self.core.store.use_approval(&self.core.tenant, approval, prepared.digest(), now).await?;
@@ -179,21 +195,24 @@ impl<'a> Calling<'a> {
         }
     }
 
-    /// Nobody answered in time: the configured fallback decides.
-    async fn unanswered(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
+    /// Nobody answered in time: the configured fallback decides, about what the call would do now.
+    async fn unanswered(&self) -> Result<ToolResult, EngineError> {
+        let prepared = match self.prepare().await {
+            Ok(prepared) => prepared,
+            Err(failure) => return Ok(self.failed(failure)),
+        };
         let allowed = self.allowed().await?;
-        if let Ok(permitted) = self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
-            return self.run(&permitted, None).await;
+        match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
+            Ok(permitted) => self.run(&permitted, None).await,
+            Err(decision) => self.refuse(&decision).await,
         }
-        let reason = "nobody approved it in time".to_owned();
-        self.refuse(&Decision { reason, ..decision }).await
     }
 
     async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {
         let core = self.core;
         let prepared = permitted.prepared();
         let Some(tool) = core.toolbox.registry.find(prepared.tool()) else {
-            return Ok(failed(prepared.tool(), ToolFailure::execution("the tool is gone")));
+            return Ok(self.failed(ToolFailure::execution("the tool is gone")));
         };
         let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
         let work = Work {
@@ -204,9 +223,6 @@ impl<'a> Calling<'a> {
             update: &update,
         };
         let result = execute(tool.as_ref(), permitted, &work).await;
-        if let Some(rule) = permitted.decision().allowed_by {
-            core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await?;
-        }
         let action = if result.ok { "tool.run" } else { "tool.failed" };
         let error = result.error.as_ref().map(|error| error.message.clone());
         let mut metadata = self.about(permitted.decision());
@@ -215,14 +231,35 @@ impl<'a> Calling<'a> {
         metadata["approval"] = approval.unwrap_or(Value::Null);
         metadata["error"] = json!(error);
         self.record(action, metadata).await?;
-        Ok(self.noted(prepared, result))
+        if let Some(rule) = permitted.decision().allowed_by {
+            self.touch(rule).await;
+        }
+        Ok(result)
+    }
+
+    /// Notes that a saved rule was of use. What ran has its result and its record whether or not this works.
+    async fn touch(&self, rule: AllowRuleId) {
+        let core = self.core;
+        if let Err(error) = core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await {
+            core.watch(&error);
+            tracing::warn!(%error, %rule, "the use of a saved rule was not noted");
+        }
     }
 
     async fn refuse(&self, decision: &Decision) -> Result<ToolResult, EngineError> {
         self.record("tool.denied", self.about(decision)).await?;
-        let registry = &self.core.toolbox.registry;
-        let name = registry.find(&self.invoke.call.name).map_or("", |tool| tool.spec().name.as_str());
+        let name = self.tool();
         Ok(refused(name, decision, self.gate.pipeline().tools([name], self.trust).is_empty()))
+    }
+
+    fn failed(&self, failure: ToolFailure) -> ToolResult {
+        failed(self.tool(), failure)
+    }
+
+    /// The tool's own name, whatever it was called by.
+    fn tool(&self) -> &str {
+        let called = self.invoke.call.name.as_str();
+        self.core.toolbox.registry.find(called).map_or(called, |tool| tool.spec().name.as_str())
     }
 
     fn about(&self, decision: &Decision) -> Value {
@@ -240,7 +277,7 @@ impl<'a> Calling<'a> {
     async fn record(&self, action: &'static str, metadata: Value) -> Result<(), EngineError> {
         let record = ToolRecord {
             action,
-            tool: self.invoke.call.name.clone(),
+            tool: self.tool().to_owned(),
             call_id: self.invoke.call.id.clone(),
             metadata,
             now: self.core.clock.now_ms(),
@@ -251,43 +288,21 @@ impl<'a> Calling<'a> {
     }
 
     /// The call came too often in this run with nothing new coming of it.
-    fn looping(&self, prepared: &Prepared) -> Option<ToolResult> {
-        let stopped = self.core.run_loops.stopped(self.invoke.run?, prepared.digest())?;
-        let message = stopped.message(prepared.tool())?;
-        Some(failed(prepared.tool(), ToolFailure::execution(message)))
+    fn looping(&self, call: &Digest) -> Option<ToolResult> {
+        let stopped = self.core.run_loops.stopped(self.invoke.run?, call)?;
+        let message = stopped.message(self.tool())?;
+        Some(self.failed(ToolFailure::execution(message)))
     }
 
-    /// Remembers the result; a run that repeats itself is told.
-    fn noted(&self, prepared: &Prepared, mut result: ToolResult) -> ToolResult {
+    /// Remembers the result, also that of a call that was refused; a run that repeats itself is told.
+    fn noted(&self, call: &Digest, mut result: ToolResult) -> ToolResult {
         let (Some(run), Some(limits)) = (self.invoke.run, self.core.settings.loop_limits()) else {
             return result;
         };
-        let repeat = self.core.run_loops.note(run, limits, prepared.digest(), &result);
-        if let Some(message) = repeat.message(prepared.tool()) {
+        let repeat = self.core.run_loops.note(run, limits, call, &result);
+        if let Some(message) = repeat.message(self.tool()) {
             result.content.push(tidegate_protocol::Block::text(message));
         }
         result
-    }
-}
-
-impl Core {
-    fn place(&self, invoke: &Invoke, root: PathBuf) -> Place {
-        let mut forbidden = vec![self.lock.home().root().to_owned()];
-        forbidden.extend(self.toolbox.forbidden.iter().cloned());
-        let requester = Requester {
-            scope: invoke.scope.clone(),
-            session: invoke.session.clone(),
-            actor: invoke.principal.actor().to_owned(),
-            root: root.to_string_lossy().into_owned(),
-        };
-        Place { requester, root, forbidden, env: self.toolbox.env.clone() }
-    }
-
-    /// The folder an agent works in, made if it is not there.
-    fn workspace(&self, scope: &Scope) -> Result<PathBuf, EngineError> {
-        let path = self.settings.workspace(&scope.agent, self.lock.home());
-        let unusable = |cause| EngineError::HomeUnusable { path: path.clone(), cause };
-        std::fs::create_dir_all(&path).map_err(unusable)?;
-        path.canonicalize().map_err(unusable)
     }
 }

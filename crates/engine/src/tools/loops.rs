@@ -6,8 +6,15 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tidegate_policy::Digest;
-use tidegate_protocol::{RunId, ToolResult};
+use tidegate_protocol::{RunId, ToolCall, ToolResult};
 use tidegate_tools::{LoopLimits, Loops, Repeat};
+
+/// What a call that could not be prepared is known by.
+pub(super) fn unprepared(call: &ToolCall) -> Digest {
+    let mut hash = DefaultHasher::new();
+    (&call.name, call.args.to_string()).hash(&mut hash);
+    Digest::stored(format!("unprepared {:016x}", hash.finish()))
+}
 
 /// One memory a run; forgotten when the run ends.
 #[derive(Default)]

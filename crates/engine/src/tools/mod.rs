@@ -10,6 +10,7 @@ mod image_look;
 mod image_source;
 mod invoke;
 mod loops;
+mod place;
 mod toolbox;
 mod wait;
 
@@ -17,6 +18,7 @@ pub use allow::NotAllowed;
 pub use approvals::{Answering, Attendance};
 pub use image::image_tool_to_look_at;
 pub use invoke::Invoke;
+pub use place::Reserved;
 pub use toolbox::Toolbox;
 
 pub(crate) use approvals::Watchers;

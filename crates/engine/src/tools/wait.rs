@@ -48,10 +48,12 @@ impl Calling<'_> {
         core.bus.publish(|| EngineEvent::Approval(Box::new(approval.clone())));
         loop {
             tokio::select! {
-                () = watcher.changed() => {}
-                () = tokio::time::sleep(self.until_look(&approval)) => {}
+                // A yes for somebody who is gone is not used.
+                biased;
                 () = self.cancel.cancelled() => return Ok((id, self.withdraw(id).await?)),
                 () = core.closing.requested() => return Err(EngineError::Closing),
+                () = watcher.changed() => {}
+                () = tokio::time::sleep(self.until_look(&approval)) => {}
             }
             let now = core.clock.now_ms();
             if now >= approval.expires_at {
@@ -82,8 +84,9 @@ impl Calling<'_> {
     /// Nobody waits for the answer any more. An answer that came first counts all the same: it is not used.
     async fn withdraw(&self, id: ApprovalId) -> Result<Answered, EngineError> {
         let core = self.core;
-        core.store.cancel_approvals(&core.tenant, Cancelled::One(id), core.clock.now_ms()).await?;
-        core.unsealed.notify_one();
+        let now = core.clock.now_ms();
+        let cancelled = core.store.cancel_approvals(&core.tenant, Cancelled::One(id), now).await;
+        core.settled(&cancelled.inspect_err(|error| core.watch(error))?);
         Ok(Answered::Cancelled)
     }
 }

@@ -1,9 +1,11 @@
 //! A question from a prepared call, and an approval from a question.
 
+use serde_json::Value;
 use tidegate_protocol::{ApprovalId, RunId};
 
 use super::{AllowMatch, Approval, ApprovalState, Question};
 use crate::call::Prepared;
+use crate::exec::Plan;
 use crate::tools::Decision;
 
 impl Question {
@@ -12,14 +14,34 @@ impl Question {
         let opaque = prepared.plan().is_some_and(|plan| plan.opaque().is_some());
         Self {
             tool: prepared.tool().to_owned(),
-            args: prepared.args().clone(),
-            plan: prepared.plan().cloned(),
+            args: covered(prepared.args()),
+            plan: prepared.plan().map(Plan::without_env),
             subjects: prepared.subjects().to_vec(),
             preview: prepared.preview().map(str::to_owned),
             reason: decision.reason.clone(),
             rule: rule.filter(|_| decision.can_be_saved && !opaque),
         }
     }
+}
+
+/// The arguments with the values of headers that are likely keys covered: questions are kept and shown. An approval is
+/// bound to the values all the same.
+fn covered(args: &Value) -> Value {
+    let mut args = args.clone();
+    if let Some(Value::Object(headers)) = args.get_mut("headers") {
+        for (_, value) in headers.iter_mut().filter(|(name, _)| is_key(name)) {
+            let length = value.as_str().map_or_else(|| value.to_string().len(), |text| text.chars().count());
+            *value = format!("({length} characters, not shown)").into();
+        }
+    }
+    args
+}
+
+fn is_key(header: &str) -> bool {
+    const PARTS: [&str; 9] =
+        ["auth", "cookie", "token", "key", "secret", "password", "credential", "signature", "session"];
+    let header = header.to_ascii_lowercase();
+    PARTS.iter().any(|part| header.contains(part))
 }
 
 impl Approval {
@@ -54,8 +76,26 @@ impl Approval {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tidegate_protocol::{Risk, ToolCall};
+
     use super::*;
     use crate::approval::testing::{decision, exec_call, shell_call};
+    use crate::call::Preparation;
+    use crate::exec::{FileIdentity, Lookup, PlanPlace, Program};
+
+    struct Anything;
+
+    impl Lookup for Anything {
+        fn find(&self, word: &str, _place: &PlanPlace) -> Option<Program> {
+            let identity = FileIdentity { device: 1, inode: 2, size: 3, modified: 4 };
+            Some(Program { path: format!("/usr/bin/{word}"), identity, trusted: true })
+        }
+
+        fn shell(&self) -> Option<Program> {
+            None
+        }
+    }
 
     #[test]
     fn a_question_shows_the_call_that_was_prepared() {
@@ -65,6 +105,33 @@ mod tests {
         assert_eq!(asked.plan.as_ref(), call.plan());
         assert_eq!(asked.reason, "every command asks");
         assert_eq!(asked.rule, AllowMatch::of(&call));
+    }
+
+    #[test]
+    fn no_question_has_the_operators_environment_or_the_keys_of_headers_in_it() {
+        let word = format!("hun{}", "ter2");
+        let place = PlanPlace {
+            cwd: "/w".to_owned(),
+            env: [("TOKEN".to_owned(), word.clone())].into(),
+            added_env: [("LANG".to_owned(), "C".to_owned())].into(),
+        };
+        let plan = Plan::of_argv(vec!["git".to_owned()], place, &Anything).unwrap();
+        assert!(!format!("{plan:?}").contains(&word), "not even when it is printed");
+        assert!(!serde_json::to_string(&plan).unwrap().contains(&word));
+        let args =
+            json!({ "headers": { "Authorization": word, "X-Api-Key": [word], "Accept": "text/html" } });
+        let shown = exec_call(&[&["git", "log"]]);
+        let call = ToolCall { args: args.clone(), ..shown.call().clone() };
+        let preparation = Preparation { plan: Some(plan), ..Preparation::default() };
+        let call = Prepared::new(call, shown.requester().clone(), Risk::Execute, false, preparation);
+        let asked = Question::of(&call, &decision(true), None);
+        assert!(!format!("{asked:?}").contains(&word), "{asked:?}");
+        assert_eq!(asked.args["headers"]["Accept"], "text/html");
+        assert_eq!(asked.args["headers"]["Authorization"], "(7 characters, not shown)");
+        assert_eq!(asked.plan.as_ref().unwrap().added_env().len(), 1, "what the call added is shown");
+        assert_eq!(call.args(), &args, "the call itself is what it was");
+        let stored: Question = serde_json::from_value(serde_json::to_value(&asked).unwrap()).unwrap();
+        assert_eq!(stored, asked);
     }
 
     #[test]

@@ -4,50 +4,31 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{AllowMatch, CommandMatch, Question};
+use super::{AllowMatch, Question};
 use crate::call::Prepared;
-use crate::exec::Plan;
+use crate::exec::suggestion;
 
 impl AllowMatch {
     /// The narrowest rule that covers the call: exactly its programs with exactly their arguments, or exactly what it
     /// touches. `None` when nothing about the call can be pinned down that way.
     pub fn of(prepared: &Prepared) -> Option<Self> {
         match prepared.plan() {
-            Some(plan) => of_plan(plan),
+            Some(plan) => suggestion(plan, None),
             None if prepared.subjects().is_empty() => None,
             None => Some(Self::Subjects(prepared.subjects().to_vec())),
         }
     }
 }
 
-/// A script that only a shell understands may do something else the next time.
-fn of_plan(plan: &Plan) -> Option<AllowMatch> {
-    if plan.opaque().is_some() {
-        return None;
-    }
-    let commands = plan.launches().map(|launch| CommandMatch {
-        program: launch.program.path.clone(),
-        args: launch.argv.iter().skip(1).cloned().collect(),
-        open: false,
-    });
-    Some(AllowMatch::Commands(commands.collect()))
-}
-
 impl Question {
     /// What `allow-always` saves: the rule as it was asked, or with `prefix` the same program with its first words,
-    /// whatever follows. A prefix is for one command and keeps at least one word.
+    /// whatever follows. A prefix is for one command whose further words can do no harm, and keeps at least one word.
     pub fn rule_for(&self, prefix: Option<u32>) -> Option<AllowMatch> {
         let rule = self.rule.as_ref()?;
         let Some(prefix) = prefix else { return Some(rule.clone()) };
-        let AllowMatch::Commands(commands) = rule else { return None };
-        let [command] = commands.as_slice() else { return None };
-        let words = usize::try_from(prefix).ok()?;
-        if words == 0 || words > command.args.len() {
-            return None;
-        }
-        let args = command.args[..words].to_vec();
-        let program = command.program.clone();
-        Some(AllowMatch::Commands(vec![CommandMatch { program, args, open: true }]))
+        let plan = self.plan.as_ref()?;
+        let one_command = plan.launches().count() == 1;
+        if one_command && prefix > 0 { suggestion(plan, Some(prefix)) } else { None }
     }
 
     /// Whether the question's answer may save this rule.
@@ -72,6 +53,7 @@ pub(super) fn readable<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Al
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approval::CommandMatch;
     use crate::approval::testing::{command, exec_call, question, reading_call};
     use crate::call::{Subject, SubjectKind};
 
@@ -113,6 +95,13 @@ mod tests {
         let touching = question(&reading_call(vec![Subject::new(SubjectKind::Path, "a")]));
         assert_eq!(touching.rule_for(Some(1)), None);
         assert_eq!(Question { rule: None, ..asked }.rule_for(None), None);
+    }
+
+    #[test]
+    fn a_prefix_that_could_never_cover_a_call_is_not_offered() {
+        let asked = question(&exec_call(&[&["git", "push", "origin"]]));
+        assert!(asked.rule_for(None).is_some());
+        assert_eq!(asked.rule_for(Some(1)), None, "what follows `git push` is not for a rule to leave open");
     }
 
     #[test]

@@ -98,6 +98,10 @@ fn every_single_field_is_bound() {
     fn in_plan(pointer: &'static str, value: Value) -> Change {
         Box::new(move |parts| replan(parts, |plan| *plan.pointer_mut(pointer).unwrap() = value))
     }
+    // It is read, and never written.
+    fn environment(env: Value) -> Change {
+        Box::new(move |parts| replan(parts, |plan| plan["env"] = env))
+    }
     let changes: Vec<(&str, Change)> = vec![
         ("tenant", Box::new(|parts| parts.requester.scope.tenant = "other".parse().unwrap())),
         ("workspace", Box::new(|parts| parts.requester.scope.workspace = "other".parse().unwrap())),
@@ -123,7 +127,11 @@ fn every_single_field_is_bound() {
         ("the order of subjects", Box::new(|parts| parts.preparation.subjects.reverse())),
         ("no plan", Box::new(|parts| parts.preparation.plan = None)),
         ("the folder", in_plan("/cwd", json!("/"))),
-        ("the environment", in_plan("/env", json!({ "A": "1" }))),
+        ("the environment", environment(json!({ "A": "1" }))),
+        ("a variable's value", environment(json!({ "A": "2" }))),
+        ("what was added to the environment", in_plan("/addedEnv", json!({ "A": "1" }))),
+        ("who reads the words", in_plan("/opaque", json!({ "reason": "", "script": "git status" }))),
+        ("a script", in_plan("/opaque", json!({ "reason": "", "script": "git push" }))),
         ("how a step follows", in_plan("/steps/1/join", json!("and"))),
         ("how a step follows, or", in_plan("/steps/1/join", json!("or"))),
         ("a program", in_plan("/steps/0/pipeline/0/program/path", json!("/bin/git"))),

@@ -1,6 +1,7 @@
 //! A plan: exactly the programs that will be started, with exactly these arguments.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +9,15 @@ use super::read::{self, Sketch};
 use crate::digest::Writer;
 
 /// What will be started. It is built from a script or an argument list and then never changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     steps: Vec<Step>,
     /// Absolute.
     cwd: String,
-    /// The whole environment: nothing else is handed down.
+    /// The whole environment: nothing else is handed down. The operator's keys may be in it, so it is never written
+    /// anywhere.
+    #[serde(skip_serializing, default)]
     env: BTreeMap<String, String>,
     /// What the call itself added to the environment.
     added_env: BTreeMap<String, String>,
@@ -177,6 +180,11 @@ impl Plan {
         self.opaque.as_ref()
     }
 
+    /// The plan for people to look at: without the environment, which may have the operator's keys in it.
+    pub(crate) fn without_env(&self) -> Self {
+        Self { env: BTreeMap::new(), ..self.clone() }
+    }
+
     /// Every program in order.
     pub fn launches(&self) -> impl Iterator<Item = &Launch> {
         self.steps.iter().flat_map(|step| &step.pipeline)
@@ -204,6 +212,19 @@ impl Plan {
                 launch.write(writer);
             }
         }
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { steps, cwd, env, added_env, opaque } = self;
+        f.debug_struct("Plan")
+            .field("steps", steps)
+            .field("cwd", cwd)
+            .field("env", &env.keys())
+            .field("added_env", added_env)
+            .field("opaque", opaque)
+            .finish()
     }
 }
 

@@ -11,7 +11,7 @@ use super::rule::RuleProblem;
 use super::stage::{Base, CheckedStage, Named, Stage, Warning};
 use super::{Circumstances, Decision, StageKind, StageSaid, Trust, Verdict};
 use crate::approval::{AllowMatch, AllowRule};
-use crate::call::{Prepared, Subject};
+use crate::call::{Prepared, Subject, SubjectKind};
 use crate::exec::{Ask, ExecPolicy, Plan, destructive, judge};
 
 /// What a pipeline is made of.
@@ -132,7 +132,7 @@ impl Pipeline {
         for ((stage, named), rules) in self.stages.iter().zip(&tool.named).zip(&tool.rules) {
             hearing.stage(stage, named, rules, &call);
         }
-        if facts.trust == Trust::Sensitive && (tool.web || prepared.risk() == Risk::Network) {
+        if facts.trust == Trust::Sensitive && (tool.web || reaches_out(prepared)) {
             let reason = "this session is sensitive, and the tool reaches the network";
             hearing.hear(StageKind::Trust, Verdict::Deny, "sensitive session", reason);
         }
@@ -143,6 +143,12 @@ impl Pipeline {
         }
         hearing.close(prepared, facts.allowed)
     }
+}
+
+/// Whether what is asked leaves the machine, whatever risk the tool was given.
+fn reaches_out(prepared: &Prepared) -> bool {
+    let elsewhere = |subject: &Subject| matches!(subject.kind, SubjectKind::Host | SubjectKind::Url);
+    prepared.risk() == Risk::Network || prepared.subjects().iter().any(elsewhere)
 }
 
 /// Every tool there is. A plugin does not take the name of one that is built in.

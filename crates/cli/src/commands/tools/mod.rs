@@ -13,7 +13,7 @@ pub(super) use invoke::invoke;
 pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
-use tidegate_engine::{Home, Settings, ToolContext};
+use tidegate_engine::{Home, Reserved, Settings, ToolContext};
 use tidegate_models::{OFFLINE, parse_ref};
 use tidegate_policy::approval::AllowRule;
 use tidegate_policy::tools::{Circumstances, Decision, Pipeline, Trust, Verdict};
@@ -54,7 +54,8 @@ impl Known {
         let scope = settings.scope(parsed.value("agent"))?;
         let session = parsed.value("session").unwrap_or(KEYBOARD);
         let model = parsed.value("model").and_then(|text| parse_ref(text, OFFLINE));
-        let reserved = home.reserved(&root(parsed)?);
+        let place = place(app, &settings, &home, &scope, session, parsed)?;
+        let reserved = Reserved::of(&place);
         let context = ToolContext {
             forbidden: &reserved.forbidden,
             roots: &reserved.roots,
@@ -65,7 +66,7 @@ impl Known {
         Ok(Self {
             pipeline: settings.pipeline(&scope, &context)?,
             trust: settings.trust(&scope, session),
-            place: place(app, &settings, &home, &scope, session, parsed)?,
+            place,
             allowed: saved(&home, &loaded, &scope)?,
             registry: tools_to_look_at(&settings)?,
             scope,

@@ -6,6 +6,7 @@ use super::{
     NORMAL, SENSITIVE, allowlist_exec, call, decide, gist, global, list, open_exec, pipeline, plan, policy,
     running, saved_command, with,
 };
+use crate::call::{Preparation, Prepared, Subject, SubjectKind};
 use crate::exec::{ExecPolicy, Security};
 use crate::tools::{
     Circumstances, Pipeline, Profile, Stage, StageKind, StageSaid, ToolPolicy, Trust, Verdict,
@@ -76,6 +77,24 @@ fn a_sensitive_session_has_no_web_tools() {
     }
     for (tool, risk) in [("read", Risk::Read), ("write", Risk::Write), ("image", Risk::Read)] {
         assert_eq!(pipeline.decide(&call(tool, risk), &SENSITIVE).verdict, Verdict::Allow, "{tool}");
+    }
+}
+
+#[test]
+fn a_sensitive_session_reaches_no_host_whatever_risk_the_tool_was_given() {
+    let policy = ToolPolicy { plugins: vec!["tools.custom.post".to_owned()], ..policy(Profile::Full) };
+    let pipeline = pipeline(&policy);
+    for kind in [SubjectKind::Host, SubjectKind::Url] {
+        for risk in [Risk::Read, Risk::Write, Risk::Execute] {
+            let subjects = vec![Subject::new(kind, "example.org")];
+            let preparation = Preparation { subjects, ..Preparation::default() };
+            let plain = call("tools.custom.post", risk);
+            let (call, requester) = (plain.call().clone(), plain.requester().clone());
+            let call = Prepared::new(call, requester, risk, true, preparation);
+            let decision = pipeline.decide(&call, &SENSITIVE);
+            assert_eq!(gist(&decision), (Verdict::Deny, StageKind::Trust, "sensitive session"), "{risk:?}");
+            assert_ne!(pipeline.decide(&call, &NORMAL).verdict, Verdict::Deny, "{risk:?}");
+        }
     }
 }
 
