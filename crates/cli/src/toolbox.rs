@@ -36,7 +36,11 @@ pub(crate) fn toolbox(app: &App, settings: &Settings) -> Result<Toolbox, Failure
 
 /// The tools there are. For those who only look at them, nothing is ever started.
 pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure> {
-    tools(settings, &Processes::new(ProcessLimits::default(), Arc::new(SystemClock)))
+    let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+    let mut registry = tools(settings, &processes)?;
+    // The real one comes with an engine.
+    add(&mut registry, tidegate_engine::image_tool_to_look_at(settings))?;
+    Ok(registry)
 }
 
 fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Failure> {

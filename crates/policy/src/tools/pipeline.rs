@@ -58,6 +58,7 @@ struct ToolStages {
     /// For each stage, which of its rules are about this tool.
     rules: Vec<Vec<usize>>,
     web: bool,
+    built_in: bool,
 }
 
 impl Default for Pipeline {
@@ -132,6 +133,13 @@ impl Pipeline {
         for ((stage, named), rules) in self.stages.iter().zip(&tool.named).zip(&tool.rules) {
             hearing.stage(stage, named, rules, &call);
         }
+        // Another tool is no way round what is said about the web: an image can be an address.
+        if tool.built_in && !tool.web && reaches_out(prepared) {
+            let fetching = self.tools.get(FETCH).map(|tool| tool.named.as_slice()).unwrap_or_default();
+            for (stage, named) in self.stages.iter().zip(fetching) {
+                hearing.fetching(stage.kind, named);
+            }
+        }
         if facts.trust == Trust::Sensitive && (tool.web || reaches_out(prepared)) {
             let reason = "this session is sensitive, and the tool reaches the network";
             hearing.hear(StageKind::Trust, Verdict::Deny, "sensitive session", reason);
@@ -168,9 +176,13 @@ impl ToolStages {
             named: stages.iter().map(|stage| stage.named(tool)).collect(),
             rules: rules.collect(),
             web: WEB.contains(&tool.name) || tool.name == names::BROWSER,
+            built_in: tool.built_in,
         }
     }
 }
+
+/// What every tool that reaches the web is held to.
+const FETCH: &str = "web_fetch";
 
 /// Room for what all kinds of stages say, so that a decision allocates its trail once.
 const USUAL_TRAIL: usize = 12;
@@ -241,6 +253,16 @@ impl<'a> Hearing<'a> {
             self.covered_by = said.covered.into_iter().flatten().next();
         }
         self.hear(StageKind::Exec, said.verdict, said.rule, said.reason);
+    }
+
+    /// What a stage says about fetching, for a call of another tool that fetches.
+    fn fetching(&mut self, stage: StageKind, named: &'a Named) {
+        if named.verdict == Verdict::Allow {
+            return;
+        }
+        self.asked.by_name |= named.verdict == Verdict::Ask;
+        let reason = format!("it fetches from the network, and about `{FETCH}`: {}", named.reason);
+        self.hear(stage, named.verdict, named.rule.as_str(), reason);
     }
 
     fn hear(

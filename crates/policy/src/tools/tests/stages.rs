@@ -203,3 +203,16 @@ fn verdicts_are_ordered_by_strictness_and_written_as_modes() {
         assert_eq!(serde_json::to_value(verdict).unwrap(), text);
     }
 }
+
+#[test]
+fn a_tool_that_fetches_is_held_to_what_is_said_about_fetching() {
+    let fetching = call("image", Risk::Network);
+    let decision = decide(&policy(Profile::Coding), &fetching);
+    assert_eq!(gist(&decision), (Verdict::Deny, StageKind::Profile, "tools.profile"));
+    assert!(decision.reason.contains("web_fetch"), "{}", decision.reason);
+    assert_eq!(decide(&policy(Profile::Coding), &call("image", Risk::Read)).verdict, Verdict::Allow);
+    assert_eq!(decide(&policy(Profile::Full), &fetching).verdict, Verdict::Allow);
+    let mut asks = global();
+    asks.modes = [("web_fetch".to_owned(), Verdict::Ask)].into();
+    assert_eq!(decide(&with(Profile::Full, asks), &fetching).verdict, Verdict::Ask);
+}
