@@ -102,7 +102,7 @@ mod tests {
         let call = exec_call(&[&["git", "log"]]);
         let asked = Question::of(&call, &decision(true), AllowMatch::of(&call));
         assert_eq!((asked.tool.as_str(), &asked.args), ("exec", call.args()));
-        assert_eq!(asked.plan.as_ref(), call.plan());
+        assert_eq!(asked.plan, call.plan().map(Plan::without_env));
         assert_eq!(asked.reason, "every command asks");
         assert_eq!(asked.rule, AllowMatch::of(&call));
     }
