@@ -106,7 +106,8 @@ impl<'a> Calling<'a> {
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
-        let place = core.place(invoke, root);
+        let background = !gate.pipeline().tools(["process"], trust).is_empty();
+        let place = core.place(invoke, root, background);
         Ok(Self { core, invoke, cancel, tell, place, gate, trust })
     }
 
@@ -272,7 +273,7 @@ impl<'a> Calling<'a> {
 }
 
 impl Core {
-    fn place(&self, invoke: &Invoke, root: PathBuf) -> Place {
+    fn place(&self, invoke: &Invoke, root: PathBuf, background: bool) -> Place {
         let mut forbidden = vec![self.lock.home().root().to_owned()];
         forbidden.extend(self.toolbox.forbidden.iter().cloned());
         let requester = Requester {
@@ -281,7 +282,7 @@ impl Core {
             actor: invoke.principal.actor().to_owned(),
             root: root.to_string_lossy().into_owned(),
         };
-        Place { requester, root, forbidden, env: self.toolbox.env.clone() }
+        Place { requester, root, forbidden, env: self.toolbox.env.clone(), background }
     }
 
     /// The folder an agent works in, made if it is not there.

@@ -40,6 +40,7 @@ fn set_default(signal: i32) {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Mask {
     All,
     None,

@@ -99,7 +99,7 @@ impl Tool for CustomCommand {
 
     async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
         let plan = permitted.plan().ok_or_else(|| ToolFailure::execution("the call has no command"))?;
-        folder::check(permitted)?;
+        folder::check(permitted, work.place).await?;
         let order = Order {
             owner: Owner::of(permitted.prepared().requester()),
             command: self.spec.name.clone(),
