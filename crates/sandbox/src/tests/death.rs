@@ -201,13 +201,13 @@ async fn a_supervisor_that_was_stopped_does_not_save_its_programs() {
 
 #[tokio::test]
 async fn a_supervisor_that_cannot_be_started_is_told() {
-    let nowhere = crate::Supervisor { program: "/nowhere/tidegate".into(), args: Vec::new() };
-    let kept = Arc::<super::Kept>::default();
+    let nowhere = Supervisor { program: "/nowhere/tidegate".into(), args: Vec::new() };
+    let kept = Arc::<Kept>::default();
     let program = script("true");
-    let error = crate::Host::new(nowhere).start_plan(&program.plan, Start::default(), kept).await.err();
+    let error = Host::new(nowhere).start_plan(&program.plan, Start::default(), kept).await.err();
     assert!(matches!(error, Some(RunError::Supervisor(_))));
     // The same plan is fine under a real one.
-    assert!(host().start_plan(&program.plan, Start::default(), Arc::<super::Kept>::default()).await.is_ok());
+    assert!(host().start_plan(&program.plan, Start::default(), Arc::<Kept>::default()).await.is_ok());
 }
 
 #[tokio::test]
