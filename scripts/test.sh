@@ -143,6 +143,7 @@ if [[ $mode == soak ]]; then
   : "${TIDEGATE_SEEDS:?the number of seeds}"
   suite 'compile the tests' compile_tests
   if has_nextest; then suite "tests, $TIDEGATE_SEEDS seeds" run_tests --profile soak; else suite "tests, $TIDEGATE_SEEDS seeds" run_tests; fi
+  suite 'changed comparisons' scripts/mutants.sh
 else
   need_component fmt rustfmt
   need_component clippy clippy

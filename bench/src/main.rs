@@ -7,6 +7,7 @@ mod machine;
 mod models;
 mod stats;
 mod store;
+mod tools;
 
 use std::error::Error;
 
@@ -17,7 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "engine" => runtime.block_on(engine::run())?,
         "models" => models::run()?,
         "store" => runtime.block_on(store::run())?,
-        other => return Err(format!("unknown benchmark {other:?}; there are: engine, models, store").into()),
+        "tools" => runtime.block_on(tools::run())?,
+        other => {
+            return Err(format!("unknown benchmark {other:?}; there are: engine, models, store, tools").into());
+        }
     };
     println!("{report:#}");
     Ok(())

@@ -2,6 +2,12 @@
 
 export type AgentId = string;
 
+export type AllowCommand = { command: string, agent?: string | null, 
+/**
+ * How many words after the program's name must be the same. All of them, and no more, when absent.
+ */
+prefix?: number | null, };
+
 export type AllowRuleId = string;
 
 export type AllowRuleList = { rules: Array<AllowRuleView>, };

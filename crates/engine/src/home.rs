@@ -20,6 +20,14 @@ pub struct Home {
     root: PathBuf,
 }
 
+/// Paths for the rules about commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserved {
+    pub forbidden: Vec<String>,
+    /// Folders inside those that may be named all the same.
+    pub roots: Vec<String>,
+}
+
 impl Home {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -44,6 +52,14 @@ impl Home {
     /// Transcript files of an agent.
     pub fn transcripts(&self, agent: &AgentId) -> PathBuf {
         self.root.join("agents").join(agent.as_str()).join("sessions")
+    }
+
+    /// What commands may not name: everything here. A workspace inside may be named; a folder that has the home in it
+    /// does not open the home.
+    pub fn reserved(&self, root: &Path) -> Reserved {
+        let inside = Some(root).filter(|root| root.starts_with(&self.root));
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        Reserved { forbidden: vec![text(&self.root)], roots: inside.map(text).into_iter().collect() }
     }
 
     pub fn workspace(&self, agent: &AgentId) -> PathBuf {

@@ -3,7 +3,7 @@
 use tidegate_models::{CallOutcome, CallRecord};
 use tidegate_policy::{BudgetLine, Reservation};
 use tidegate_protocol::{
-    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, SessionKey, Usage,
+    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, Scope, SessionKey, Usage,
 };
 use tidegate_runtime::{RandomnessError, new_id};
 use tidegate_storage::{BudgetFilter, Meter, NewCall, SessionChoice, StoreError};
@@ -68,6 +68,21 @@ impl Core {
             spec.limits = limits;
         }
         Ok(self.settings.reservation(&key.scope, spec, input, now))
+    }
+
+    /// Whether the hard budgets have room for one call besides the runs: with this text, and so many tokens more.
+    pub(crate) async fn has_room(
+        &self,
+        scope: &Scope,
+        spec: &RunSpec,
+        text: &str,
+        more: u64,
+    ) -> Result<bool, StoreError> {
+        let now = self.clock.now_ms();
+        let input = generous(text).saturating_add(more);
+        let Some(asked) = self.settings.reservation(scope, spec, input, now) else { return Ok(true) };
+        let left = self.left(&asked.lines).await?;
+        Ok(left.is_none_or(|left| left.fits(&asked)))
     }
 
     /// The least that the hard lines have left.

@@ -24,7 +24,7 @@ use crate::mirror::Mirroring;
 use crate::schedule::Scheduler;
 use crate::services;
 use crate::settings::Settings;
-use crate::tools::{RunLoops, Toolbox, Watchers};
+use crate::tools::{RunLoops, Toolbox, Watchers, with_image_tool};
 
 /// How an engine is to work.
 pub struct Options {
@@ -167,19 +167,20 @@ impl Engine {
         let now = clock.now_ms();
         let connectors =
             options.connectors.into_iter().map(|connector| Arc::new(Supervised::new(connector, now)));
-        let core = Arc::new(Core {
+        let settings = Arc::new(options.settings);
+        let core = Arc::new_cyclic(|core| Core {
             store,
             lock,
             clock,
             owner,
             tenant: options.tenant,
-            settings: Arc::new(options.settings),
+            settings: Arc::clone(&settings),
             retention: options.retention,
             stays: options.stays,
             models: options.models,
             connectors: connectors.collect(),
             live: LiveRuns::default(),
-            toolbox: options.toolbox,
+            toolbox: with_image_tool(options.toolbox, &settings, core),
             watchers: Watchers::default(),
             run_loops: RunLoops::default(),
             bus: Bus::new(),

@@ -60,6 +60,7 @@ routes! {
     Page get "/api/v1/approvals/{id}" => api::approvals::show;
     Page post "/api/v1/approvals/{id}" => api::approvals::answer;
     Page get "/api/v1/allowlist" => api::approvals::rules;
+    Control post "/api/v1/allowlist" => api::approvals::allow;
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
     Program get "/v1/models" => openai::models;

@@ -17,8 +17,8 @@ use crate::message::{Origin, Role, Usage};
 use crate::run::{ModelRef, RunState, ThinkingLevel};
 
 pub use tools::{
-    AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
-    ApprovalView, Asking, InvokeTool, ToolEvent,
+    AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision,
+    ApprovalList, ApprovalView, Asking, InvokeTool, ToolEvent,
 };
 
 macro_rules! wire {

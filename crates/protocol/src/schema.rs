@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use ts_rs::{Config, TS};
 
 use crate::api::{
-    AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalList, Ask, AskEvent, Deleted, Delta, Done,
-    Failure, InvokeTool, Login, LoginLink, Me, ModelTested, PostMessage, Posted, RunChanged, SendDecision,
-    SessionList, Snapshot, Status, TestModel, ToolEvent,
+    AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalList, Ask,
+    AskEvent, Deleted, Delta, Done, Failure, InvokeTool, Login, LoginLink, Me, ModelTested, PostMessage,
+    Posted, RunChanged, SendDecision, SessionList, Snapshot, Status, TestModel, ToolEvent,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -63,6 +63,8 @@ wire_types!(
     AnswerApproval,
     ApprovalAnswered,
     ApprovalList,
+    AllowCommand,
+    AllowRuleView,
     AllowRuleList,
     Status
 );

@@ -25,7 +25,7 @@ pub use custom::{
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
 pub use execute::{execute, failed, refused};
-pub use files::file_tools;
+pub use files::{file_tools, image_type};
 pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
 pub use registry::{NameTaken, Registry};
@@ -34,5 +34,6 @@ pub use schema::{ArgumentProblem, check_arguments, check_schema};
 pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
 pub use web::{
-    HttpRequest, SearchProvider, WebFetchSettings, WebSearchSettings, WebSettings, fence, request, web_tools,
+    HttpRequest, SearchProvider, WebFetchSettings, WebSearchSettings, WebSettings, chosen as chosen_address,
+    failed as network_failure, fence, request, web_tools,
 };

@@ -98,6 +98,11 @@ impl Root {
         walk::walk(self, name, name.split('/').map(OsString::from).collect(), Links::Refuse)
     }
 
+    /// The bytes of the file with a normalised name, if there are no more than `cap`.
+    pub fn read(&self, name: &str, cap: u64) -> Result<Vec<u8>, PathError> {
+        Ok(self.exactly(name)?.read(cap)?.bytes)
+    }
+
     /// The absolute path of a normalised name, for people and programs to read.
     pub(crate) fn absolute(&self, name: &str) -> String {
         let path = if name == "." { self.given.clone() } else { self.given.join(name) };

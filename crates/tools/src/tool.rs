@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_policy::{Permitted, Preparation, Runner};
-use tidegate_protocol::{Block, ToolErrorCode};
+use tidegate_protocol::{Block, RunId, ToolErrorCode};
 use tokio_util::sync::CancellationToken;
 
 use crate::place::Place;
@@ -27,6 +27,8 @@ pub struct Work<'a> {
     pub place: &'a Place,
     pub runner: &'a Arc<dyn Runner>,
     pub cancel: &'a CancellationToken,
+    /// The run the call belongs to, if it belongs to one: what the call costs is on its account.
+    pub run: Option<RunId>,
     /// Told what came so far, for people who watch.
     pub update: &'a (dyn Fn(&str) + Send + Sync),
 }

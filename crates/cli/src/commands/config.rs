@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use tidegate_config::{Change, KeyPath, Origin, Reveal, Secrets, parse_value};
+use tidegate_engine::{Settings, SettingsError};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::iso_timestamp;
 
@@ -76,6 +77,9 @@ pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -
     let file = config_file(&home_of(parsed)?);
     match file.load(&app.env) {
         Ok(loaded) => {
+            if let Err(error) = Settings::new(&loaded).check_tools() {
+                return rules_invalid(parsed, file.path(), &error);
+            }
             if parsed.has("json") {
                 let warnings: Vec<_> = loaded
                     .warnings
@@ -105,6 +109,17 @@ pub(super) fn validate(app: &App, _command: &'static Command, parsed: &Parsed) -
         // The hint of the general message would send the person back here.
         Err(error) => Err(Failure { hint: None, ..Failure::from(error) }),
     }
+}
+
+/// The file is right in itself, but a rule in it does not do what its own examples say.
+fn rules_invalid(parsed: &Parsed, path: &std::path::Path, error: &SettingsError) -> Outcome {
+    let failure = Failure::of_body(&error.body());
+    if !parsed.has("json") {
+        return Err(failure);
+    }
+    let problem = json!({ "path": "tools.rules", "message": error.to_string() });
+    print_json(&json!({ "valid": false, "path": path, "code": failure.code, "problems": [problem] }))?;
+    Ok(ExitCode::from(1))
 }
 
 fn problem_json(problem: &tidegate_config::Problem) -> serde_json::Value {

@@ -238,6 +238,9 @@ rows! {
         "what was allowed for good", "列出始终允许的规则";
     ["approvals" "allowlist" "list"] "" (0, 0) &[ALLOW_AGENT], Option, approvals::allowlist,
         "what was allowed for good", "列出始终允许的规则";
+    ["approvals" "allowlist" "add"] "<command>" (1, 1)
+        &[ALLOW_AGENT, flag("prefix", Takes::Value("n"), "only the first n words after the program's name must be the same", "程序名之后只有前 n 个词须相同")], Option, approvals::add,
+        "allow a command for good without being asked first", "无需询问，始终允许某个命令";
     ["approvals" "allowlist" "remove"] "<id>" (1, 1) &[], Option, approvals::remove,
         "ask again from now on", "删除规则，今后重新询问";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,

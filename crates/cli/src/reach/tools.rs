@@ -8,11 +8,13 @@ use serde_json::Value;
 use tidegate_client::{Client, ClientError};
 use tidegate_engine::{Answering, Engine, Invoke};
 use tidegate_policy::Principal;
-use tidegate_policy::approval::view;
+use tidegate_policy::approval::{allow_rule_view, view};
 use tidegate_protocol::api::{
-    AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalView, Asking, InvokeTool, ToolEvent,
+    AllowCommand, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalView, Asking,
+    InvokeTool, ToolEvent,
 };
 use tidegate_protocol::{AllowRuleId, ApprovalId, ErrorCode, ToolCall, ToolResult, ToolSource};
+use tidegate_runtime::Shutdown;
 use tidegate_storage::DecidedApproval;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,7 @@ use super::{CALL, Held, Reach};
 use crate::app::App;
 use crate::commands::question::{Question, no};
 use crate::failure::{Failure, Message, With as _};
-use crate::output::complain;
+use crate::output::{complain, printable};
 use crate::texts::tools as words;
 
 /// The session that calls without a conversation belong to.
@@ -38,8 +40,12 @@ impl Reach {
             Self::Running(client) => {
                 let mut stream = client.invoke(asked, BEGIN).await?;
                 let next = async || Ok(stream.next().await?);
-                follow(app, asked.asking, next, async |id, answer| answer_there(&client, id, &answer).await)
-                    .await
+                let answer = async |id, answer| answer_there(&client, id, &answer).await;
+                tokio::select! {
+                    followed = follow(app, asked.asking, next, answer) => followed,
+                    // Hanging up ends the call.
+                    interrupted = interrupted() => Err(interrupted),
+                }
             }
             Self::Own(held) => {
                 let result = invoke_here(app, &held, asked).await;
@@ -64,6 +70,18 @@ impl Reach {
         }
     }
 
+    /// Saves a rule for a command that nobody was asked about yet.
+    pub(crate) async fn allow_command(self, asked: &AllowCommand) -> Result<AllowRuleView, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.post("/api/v1/allowlist", asked, CALL).await?),
+            Self::Own(held) => {
+                let allowed = allow_here(&held.engine, asked).await;
+                held.let_go().await;
+                allowed
+            }
+        }
+    }
+
     /// Whether there was such a rule.
     pub(crate) async fn remove_allow_rule(self, id: AllowRuleId) -> Result<bool, Failure> {
         match self {
@@ -81,6 +99,15 @@ impl Reach {
                 Ok(removed?)
             }
         }
+    }
+}
+
+async fn allow_here(engine: &Engine, asked: &AllowCommand) -> Result<AllowRuleView, Failure> {
+    let owner = Principal::local_owner(engine.tenant().clone());
+    let scope = engine.settings().scope(asked.agent.as_deref())?;
+    match engine.allow_command(&owner, &scope, &asked.command, asked.prefix).await? {
+        Ok(rule) => Ok(allow_rule_view(&rule)),
+        Err(why) => Err(Failure::new(ErrorCode::InvalidValue, Message::plain(why.to_string()))),
     }
 }
 
@@ -104,11 +131,9 @@ async fn invoke_here(app: &App, held: &Held, asked: &InvokeTool) -> Result<ToolR
     };
     let (sender, mut receiver) = mpsc::channel(WAITING);
     let cancel = CancellationToken::new();
-    // Dropped half way, when the person interrupts it, it ends what it started.
-    let _ended = cancel.clone().drop_guard();
     let work = async {
         let tell = |event| drop(sender.try_send(event));
-        let last = match engine.invoke(invoke, &cancel, &tell).await {
+        let last = match Box::pin(engine.invoke(invoke, &cancel, &tell)).await {
             Ok(result) => ToolEvent::Result { result },
             Err(error) => ToolEvent::Error { error: error.body() },
         };
@@ -121,8 +146,25 @@ async fn invoke_here(app: &App, held: &Held, asked: &InvokeTool) -> Result<ToolR
         })
     };
     let followed = follow(app, asked.asking, next, async |id, answer| answer_here(engine, id, &answer).await);
-    let ((), followed) = tokio::join!(work, followed);
-    followed
+    let both = async { tokio::join!(work, followed).1 };
+    tokio::pin!(both);
+    tokio::select! {
+        followed = &mut both => followed,
+        interrupted = interrupted() => {
+            // It ends what it started, and is put on record.
+            cancel.cancel();
+            let _ = both.await;
+            Err(interrupted)
+        }
+    }
+}
+
+/// Returns when the person, or the system, wants an end.
+async fn interrupted() -> Failure {
+    let signal = Shutdown::new().on_signal().await;
+    let mut failure = Failure::new(ErrorCode::Aborted, Message::plain("interrupted by a signal"));
+    failure.exit = signal.ok().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    failure
 }
 
 /// Waits for the result. A question is put to the person meanwhile; somebody else may be faster.
@@ -151,6 +193,8 @@ async fn follow(
                     [("id", &approval.id), ("program", &app.program)];
                 complain(&app.fill(words::WAITS_FOR_ANSWER, &values));
             }
+            // For whoever watches; the result has it once more, whole.
+            ToolEvent::Update { text } if app.output.terminal => complain(printable(&text).trim_end()),
             ToolEvent::Update { .. } => {}
             ToolEvent::Result { result } => return Ok(result),
             ToolEvent::Error { error } => return Err(Failure::of_body(&error)),

@@ -83,5 +83,6 @@ texts! {
     RULE_TITLES: "id,agent,tool,rule,saved by,last used", "编号,agent,工具,规则,保存者,最近使用";
     NO_SUCH_RULE: "there is no rule {id}; see: {program} approvals allowlist", "没有规则 {id}；查看：{program} approvals allowlist";
     AMBIGUOUS_RULE: "several rules begin with {id}; write more of it", "有多条规则以 {id} 开头；请多写几位";
+    RULE_ADDED: "saved {id}: {rule}", "已保存 {id}：{rule}";
     RULE_REMOVED: "removed: {id}", "已删除：{id}";
 }

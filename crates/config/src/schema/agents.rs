@@ -27,6 +27,9 @@ pub struct AgentDefaults {
     pub model: ModelChain,
     /// Models by `provider/model`. When any is named, only these can be chosen; each may have a short name.
     pub models: BTreeMap<String, ModelAlias>,
+    /// The model that looks at images for the tool `image`, and those that stand in for it; without it, those of
+    /// the agent's own models that read images.
+    pub image_model: ModelChain,
     /// How much a model thinks before it answers; `low` for models that can, without it.
     pub thinking_default: Option<Thinking>,
     /// Tokens of an answer at most; the model's own limit without it.
@@ -50,6 +53,7 @@ impl Default for AgentDefaults {
         Self {
             model: ModelChain::default(),
             models: BTreeMap::new(),
+            image_model: ModelChain::default(),
             thinking_default: None,
             max_tokens: None,
             model_policy: ModelPolicy::default(),

@@ -145,7 +145,7 @@ fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
             .text()
             .is_some_and(|text| aliases.iter().any(|alias| alias.eq_ignore_ascii_case(text.trim())))
     };
-    let defaults = root.at(&["agents", "defaults", "model"]);
+    let defaults = ["model", "imageModel"].map(|key| root.at(&["agents", "defaults", key]));
     let agents = root.at(&["agents", "list"]);
     let policies = [root.at(&["models", "policy"]), root.at(&["agents", "defaults", "modelPolicy"])];
     let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("modelPolicy"));
@@ -156,7 +156,7 @@ fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
             .for_each(|reference| model_reference(&reference, &names, found));
     }
     let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("model"));
-    for model in defaults.into_iter().chain(own) {
+    for model in defaults.into_iter().flatten().chain(own) {
         if model.value.is_string() {
             if !is_alias(&model) {
                 model_reference(&model, &names, found);

@@ -71,12 +71,13 @@ mod tests {
     use serde_json::json;
 
     /// Keys that the code acts on, or that are ignored by design (`meta`, `$schema`).
-    const USED: [&str; 50] = [
+    const USED: [&str; 51] = [
         "$schema",
         "meta",
         "env",
         "agents.defaults.model",
         "agents.defaults.models",
+        "agents.defaults.imageModel",
         "agents.defaults.thinkingDefault",
         "agents.defaults.maxTokens",
         "agents.defaults.modelPolicy",

@@ -4,6 +4,7 @@ mod budgets;
 mod error;
 #[cfg(test)]
 mod having_tests;
+mod images;
 mod models;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
 pub use error::SettingsError;
+pub(crate) use images::ImageModelError;
 pub use tools::{GroupTools, ToolContext};
 
 /// Messages of history the `ask` contract shows a model.

@@ -55,7 +55,7 @@ impl Engine {
         Ok(self.core.store.allow_rules(&self.core.tenant, scope).await?)
     }
 
-    pub async fn save_allow_rule(
+    pub(super) async fn save_allow_rule(
         &self,
         principal: &Principal,
         scope: Scope,

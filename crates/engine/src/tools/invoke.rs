@@ -79,7 +79,7 @@ pub(super) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    fn new(
+    pub(super) fn new(
         core: &'a Arc<Core>,
         invoke: &'a Invoke,
         cancel: &'a CancellationToken,
@@ -90,19 +90,15 @@ impl<'a> Calling<'a> {
             Some(root) => root.clone(),
             None => core.workspace(&invoke.scope)?,
         };
-        let state = core.lock.home().root();
-        // A workspace in our own folder may be named; a folder that has ours in it does not open ours.
-        let inside = Some(&root).filter(|root| root.starts_with(state));
-        let roots: Vec<_> = inside.iter().map(|root| root.to_string_lossy().into_owned()).collect();
-        let state = [state.to_string_lossy().into_owned()];
+        let reserved = core.lock.home().reserved(&root);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
             model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
             group: None,
             subagent: invoke.subagent,
             confined: core.toolbox.runner.confines(),
-            forbidden: &state,
-            roots: &roots,
+            forbidden: &reserved.forbidden,
+            roots: &reserved.roots,
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
@@ -187,13 +183,11 @@ impl<'a> Calling<'a> {
     /// Nobody answered in time: the configured fallback decides.
     async fn unanswered(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
         let allowed = self.allowed().await?;
-        match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, None).await,
-            Err(_) => {
-                let reason = "nobody approved it in time".to_owned();
-                self.refuse(&Decision { reason, ..decision }).await
-            }
+        if let Ok(permitted) = self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
+            return self.run(&permitted, None).await;
         }
+        let reason = "nobody approved it in time".to_owned();
+        self.refuse(&Decision { reason, ..decision }).await
     }
 
     async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {
@@ -203,8 +197,13 @@ impl<'a> Calling<'a> {
             return Ok(failed(prepared.tool(), ToolFailure::execution("the tool is gone")));
         };
         let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
-        let work =
-            Work { place: &self.place, runner: &core.toolbox.runner, cancel: self.cancel, update: &update };
+        let work = Work {
+            place: &self.place,
+            runner: &core.toolbox.runner,
+            cancel: self.cancel,
+            run: self.invoke.run,
+            update: &update,
+        };
         let result = execute(tool.as_ref(), permitted, &work).await;
         if let Some(rule) = permitted.decision().allowed_by {
             core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await?;

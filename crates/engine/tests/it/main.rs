@@ -4,6 +4,7 @@
 mod budgets;
 mod closing;
 mod delivery;
+mod image;
 mod models;
 mod network;
 mod supervision;

@@ -4,7 +4,7 @@ use axum::extract::{Path, Request, State};
 use tidegate_engine::Answering;
 use tidegate_policy::approval::{allow_rule_view, view};
 use tidegate_protocol::api::{
-    AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
+    AllowCommand, AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
 };
 use tidegate_protocol::{AllowRuleId, ApprovalId, ErrorCode};
 use tidegate_storage::{ApprovalFilter, DecidedApproval};
@@ -54,6 +54,16 @@ pub(crate) async fn answer(State(gate): State<Gate>, Path(id): Path<String>, req
 pub(crate) async fn rules(State(gate): State<Gate>) -> Answered {
     let rules = gate.engine().allow_rules(None).await?;
     json(&AllowRuleList { rules: rules.iter().map(allow_rule_view).collect() })
+}
+
+pub(crate) async fn allow(State(gate): State<Gate>, request: Request) -> Answered {
+    let AllowCommand { command, agent, prefix } = body::read(request).await?;
+    body::check_text(&command)?;
+    let scope = gate.engine().settings().scope(agent.as_deref())?;
+    match gate.engine().allow_command(&gate.principal(), &scope, &command, prefix).await? {
+        Ok(rule) => json(&allow_rule_view(&rule)),
+        Err(why) => Err(Refusal::new(ErrorCode::InvalidValue, why.to_string())),
+    }
 }
 
 pub(crate) async fn remove_rule(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {

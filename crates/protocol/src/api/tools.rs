@@ -132,11 +132,23 @@ pub struct ApprovalList {
     pub approvals: Vec<ApprovalView>,
 }
 
-/// `GET /api/v1/approvals/allowlist`.
+/// `GET /api/v1/allowlist`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowRuleList {
     pub rules: Vec<AllowRuleView>,
+}
+
+/// `POST /api/v1/allowlist`: allow a command for good.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AllowCommand {
+    pub command: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// How many words after the program's name must be the same. All of them, and no more, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]

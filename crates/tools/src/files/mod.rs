@@ -34,6 +34,8 @@ mod tests;
 mod tree;
 mod write;
 
+pub use read::image_type;
+
 /// The largest file that is read whole to be shown or searched.
 const READ_CAP: u64 = 32 * 1024 * 1024;
 /// The largest file that is changed.

@@ -172,8 +172,8 @@ fn refusal(name: &str, bytes: &[u8]) -> String {
     format!("{name} is a binary file ({} bytes), not text", bytes.len())
 }
 
-/// By what is in it: names lie.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
+/// Which of the images that models read this is, by what is in it: names lie.
+pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),

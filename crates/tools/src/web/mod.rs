@@ -68,7 +68,7 @@ pub fn web_tools(settings: WebSettings) -> Vec<Arc<dyn Tool>> {
 }
 
 /// Reads an address that a model chose, as far as that goes without asking anybody.
-fn chosen(client: &Client, url: &str) -> Result<Address, ToolFailure> {
+pub fn chosen(client: &Client, url: &str) -> Result<Address, ToolFailure> {
     let address = Address::read(url).map_err(|error| ToolFailure::arguments(error.to_string()))?;
     client.guard().screen(&address).map_err(|error| failed(&error))?;
     Ok(address)
@@ -84,7 +84,7 @@ fn subjects(address: &Address, method: &str) -> Vec<Subject> {
 }
 
 /// A failure of the network. One of the guard says so where programs look for refusals.
-fn failed(error: &NetError) -> ToolFailure {
+pub fn failed(error: &NetError) -> ToolFailure {
     let mut failure = ToolFailure::execution(error.to_string());
     if let NetError::Forbidden { host, class, .. } = error {
         failure

@@ -81,7 +81,13 @@ impl Stage {
 
     pub(crate) async fn run(&self, tool: &dyn Tool, permitted: &Permitted) -> Result<Output, ToolFailure> {
         let update = |text: &str| self.updates.lock().unwrap().push_str(text);
-        let work = Work { place: &self.place, runner: &self.runner, cancel: &self.cancel, update: &update };
+        let work = Work {
+            place: &self.place,
+            runner: &self.runner,
+            cancel: &self.cancel,
+            run: None,
+            update: &update,
+        };
         tool.run(permitted, &work).await
     }
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_engine::Settings;
 use tidegate_policy::approval::allow_rule_view;
-use tidegate_protocol::api::AllowRuleView;
+use tidegate_protocol::api::{AllowCommand, AllowRuleView};
 use tidegate_protocol::{AllowRuleId, ErrorCode};
 use tidegate_runtime::iso_timestamp;
 
+use super::answer::prefix;
 use crate::Outcome;
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
@@ -45,6 +46,26 @@ pub(in crate::commands) fn allowlist(app: &App, _command: &'static Command, pars
             vec![rule.id.to_string(), rule.agent, rule.tool, rule.rule, rule.created_by, used]
         }));
         print(&table(&lines))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(in crate::commands) fn add(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let asked = AllowCommand {
+        command: parsed.arguments[0].clone(),
+        agent: parsed.value("agent").map(str::to_owned),
+        prefix: prefix(command, parsed)?,
+    };
+    let rule = block_on(async {
+        reach(app, &home, &loaded, "approvals", async |reach| reach.allow_command(&asked).await).await
+    })?;
+    if parsed.has("json") {
+        print_json(&json!(rule))?;
+    } else {
+        let values: [(&str, &dyn std::fmt::Display); 2] = [("id", &rule.id), ("rule", &rule.rule)];
+        print_line(&app.fill(words::RULE_ADDED, &values))?;
     }
     Ok(ExitCode::SUCCESS)
 }

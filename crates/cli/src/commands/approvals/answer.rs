@@ -19,14 +19,7 @@ use crate::texts::tools as words;
 use crate::{Outcome, texts};
 
 pub(in crate::commands) fn approve(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
-    let prefix = match parsed.value("prefix") {
-        None => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            let values: [(&str, &dyn std::fmt::Display); 3] =
-                [("name", &"prefix"), ("position", &2), ("value", &text)];
-            Failure::new(ErrorCode::InvalidValue, texts::INVALID_VALUE.with(&values)).with_usage(command)
-        })?),
-    };
+    let prefix = prefix(command, parsed)?;
     if prefix.is_some() && !parsed.has("always") {
         let failure = Failure::new(ErrorCode::InvalidValue, words::PREFIX_WITHOUT_ALWAYS.with(&[]));
         return Err(failure.with_usage(command));
@@ -34,6 +27,17 @@ pub(in crate::commands) fn approve(app: &App, command: &'static Command, parsed:
     let decision =
         if parsed.has("always") { ApprovalDecision::AllowAlways } else { ApprovalDecision::AllowOnce };
     answer(app, parsed, &AnswerApproval { decision, reason: None, prefix })
+}
+
+/// How many words of a command are to be the same.
+pub(super) fn prefix(command: &'static Command, parsed: &Parsed) -> Result<Option<u32>, Failure> {
+    let Some(text) = parsed.value("prefix") else { return Ok(None) };
+    let number = text.parse().map_err(|_| {
+        let values: [(&str, &dyn std::fmt::Display); 3] =
+            [("name", &"prefix"), ("position", &2), ("value", &text)];
+        Failure::new(ErrorCode::InvalidValue, texts::INVALID_VALUE.with(&values)).with_usage(command)
+    })?;
+    Ok(Some(number))
 }
 
 pub(in crate::commands) fn deny(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {

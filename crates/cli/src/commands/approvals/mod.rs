@@ -8,7 +8,7 @@ mod show;
 
 use std::sync::Arc;
 
-pub(super) use allowlist::{allowlist, remove};
+pub(super) use allowlist::{add, allowlist, remove};
 pub(super) use answer::{approve, deny};
 pub(super) use list::list;
 pub(in crate::commands) use sheet::sheet;

@@ -54,7 +54,10 @@ impl Known {
         let scope = settings.scope(parsed.value("agent"))?;
         let session = parsed.value("session").unwrap_or(KEYBOARD);
         let model = parsed.value("model").and_then(|text| parse_ref(text, OFFLINE));
+        let reserved = home.reserved(&root(parsed)?);
         let context = ToolContext {
+            forbidden: &reserved.forbidden,
+            roots: &reserved.roots,
             provider: model.as_ref().map(|model| model.provider.as_str()),
             model: model.as_ref().map(|model| model.model.as_str()),
             ..ToolContext::default()
