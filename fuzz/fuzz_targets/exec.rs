@@ -1,4 +1,5 @@
-//! Commands: whatever the text, a program is started with the arguments of the plan, and bash would have used the same.
+//! Commands: whatever the text, a program is started with the arguments that the gate permitted, and bash would have used
+//! the same.
 //!
 //! The target itself plays every program: started with `TIDEGATE_FUZZ_OUT` it writes its own `/proc/self/cmdline` there
 //! and ends before the fuzzer reads a single argument.
@@ -15,7 +16,12 @@ use std::{env, fs, process};
 
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-use tidegate_policy::exec::{FileIdentity, Join, Lookup, Plan, PlanPlace, Program, destructive};
+use tidegate_policy::exec::{
+    Ask, ExecPolicy, FileIdentity, Join, Lookup, Plan, PlanPlace, Program, Security, destructive,
+};
+use tidegate_policy::tools::{Base, Circumstances, Pipeline, Profile, ToolPolicy, Trust};
+use tidegate_policy::{Gate, Permitted, Preparation, Prepared, Requester};
+use tidegate_protocol::{Risk, Scope, ToolCall, ToolSource};
 
 const OUT: &str = "TIDEGATE_FUZZ_OUT";
 
@@ -31,16 +37,52 @@ fuzz_target!(
         let Ok(text) = std::str::from_utf8(bytes) else { return };
         let place = PlanPlace { cwd: "/".into(), env: BTreeMap::new(), added_env: BTreeMap::new() };
         let Ok(plan) = Plan::of_script(text, place, &Anything) else { return };
-        let _ = destructive(&plan);
+        let never = destructive(&plan).is_some();
+        let Some(permitted) = permitted(text, plan.clone()) else {
+            assert!(never, "a command that may run was held back");
+            return;
+        };
+        assert!(!never, "a destructive command was permitted");
+        // What was read is what was permitted.
+        let seen = permitted.plan().expect("a plan");
+        assert_eq!(seen.plan(), &plan);
+        let plan = seen.plan();
         if plan.opaque().is_some() {
             return;
         }
-        assert_eq!(started(&plan), expected(&plan, |_| true));
+        assert_eq!(started(plan), expected(plan, |_| true));
         if plan.launches().all(|launch| may_be_a_file(&launch.argv[0])) {
-            assert_eq!(started_by_bash(text, &plan), expected(&plan, |join| join != Join::Or));
+            assert_eq!(started_by_bash(text, plan), expected(plan, |join| join != Join::Or));
         }
     }
 );
+
+/// Passes the text's call through a gate that lets every command pass; nothing when it does not all the same.
+fn permitted(text: &str, plan: Plan) -> Option<Permitted> {
+    static GATE: OnceLock<Gate> = OnceLock::new();
+    let gate = GATE.get_or_init(|| {
+        let exec = ExecPolicy {
+            security: Security::Full,
+            ask: Ask::Off,
+            unconfined_by_name: true,
+            ..ExecPolicy::default()
+        };
+        let base = Base { profile: Profile::Full, ..Base::default() };
+        let policy = ToolPolicy { base, exec, ..ToolPolicy::default() };
+        Gate::new(Pipeline::new(&policy).expect("a policy"))
+    });
+    let args = serde_json::json!({ "command": text });
+    let call = ToolCall { id: "1".into(), name: "exec".into(), args, source: ToolSource::Model };
+    let requester = Requester {
+        scope: Scope::personal("main".parse().expect("a name")),
+        session: "agent:main:main".into(),
+        actor: "tester".into(),
+        root: "/".into(),
+    };
+    let preparation = Preparation { plan: Some(plan), ..Preparation::default() };
+    let prepared = Prepared::new(call, requester, Risk::Execute, false, preparation);
+    gate.permit(prepared, &Circumstances { trust: Trust::Normal, allowed: &[] }).ok()
+}
 
 /// Every word is a program.
 struct Anything;

@@ -12,12 +12,23 @@ const LONGEST_HEADER: usize = 2 << 10;
 /// What a redirect to another server may take along of the headers: nothing that could be a key.
 const HARMLESS: [&str; 3] = ["accept", "accept-language", "user-agent"];
 
+/// Where redirects may lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hosts {
+    /// Wherever the guard lets them.
+    Any,
+    /// To the host that was asked for, at any port: whoever permitted the call permitted that one. A redirect to another
+    /// host is the answer.
+    Same,
+}
+
 /// What is fetched, and how much of it.
 #[derive(Debug, Clone)]
 pub struct Fetch {
     pub call: Call,
     /// How many redirects are followed. Those of a request that changes something never are.
     pub redirects: usize,
+    pub hosts: Hosts,
     /// For everything together.
     pub deadline: Duration,
     /// Bytes of the body that are read; the rest is left where it is.
@@ -58,7 +69,7 @@ impl Client {
     }
 
     async fn follow(&self, fetch: Fetch) -> Result<Fetched, NetError> {
-        let Fetch { mut call, redirects, limit, .. } = fetch;
+        let Fetch { mut call, redirects, hosts, limit, .. } = fetch;
         let first = call.url.clone();
         for hops in 0..=redirects {
             let reply = self.call(call.clone()).await?;
@@ -66,7 +77,11 @@ impl Client {
             let Some(next) = next else {
                 return read(reply, &first, call.url, hops, limit).await;
             };
-            call = step(call, next)?;
+            let next = step(&call, next)?;
+            if hosts == Hosts::Same && host_of(&next.url) != host_of(&first) {
+                return read(reply, &first, call.url, hops, limit).await;
+            }
+            call = next;
         }
         Err(NetError::Redirects { host: host_of(&first), limit: redirects })
     }
@@ -78,7 +93,7 @@ fn redirect(reply: &Reply) -> Option<&str> {
 }
 
 /// The next request. It leaves everything that may be a secret behind when it leaves the server.
-fn step(call: Call, next: &str) -> Result<Call, NetError> {
+fn step(call: &Call, next: &str) -> Result<Call, NetError> {
     let here = match call.origin {
         Origin::Chosen => Address::read(&call.url)?,
         // An operator may have written a user name into it; where it leads to may not have one.
@@ -87,13 +102,13 @@ fn step(call: Call, next: &str) -> Result<Call, NetError> {
     let there = here.join(next)?;
     let url = there.as_str().to_owned();
     if here.same_origin(&there) {
-        return Ok(Call { url, ..call });
+        return Ok(Call { url, ..call.clone() });
     }
     let mut headers = Headers::default();
     for (name, value) in call.headers.iter().filter(|(name, _)| HARMLESS.contains(name)) {
         headers.set_secret(name, value);
     }
-    Ok(Call { url, headers, origin: Origin::Chosen, body: Vec::new(), ..call })
+    Ok(Call { url, headers, origin: Origin::Chosen, body: Vec::new(), ..call.clone() })
 }
 
 async fn read(

@@ -13,7 +13,7 @@ mod guard;
 pub use address::{AddressClass, class_of};
 pub use client::{Call, Client, Headers, Method, Origin, Reply, Timeouts};
 pub use error::NetError;
-pub use fetch::{Fetch, Fetched};
+pub use fetch::{Fetch, Fetched, Hosts};
 pub use guard::{Address, BadAllowance, Guard, Resolver, with_query};
 /// What a header may hold.
 pub use tidegate_secrets::Secret;

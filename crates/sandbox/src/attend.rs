@@ -29,6 +29,8 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Attendant {
     pub(crate) supervisor: Supervisor,
+    /// How long it may take until the first programs run.
+    pub(crate) starting: Duration,
     pub(crate) order: Order,
     pub(crate) theirs: [OwnedFd; 3],
     pub(crate) outputs: Vec<(Stream, OwnedFd)>,
@@ -45,7 +47,7 @@ enum Outcome {
     Ended(Ending),
     /// It is gone without a word.
     Lost,
-    /// It does not do what it is told: somebody stopped it.
+    /// It does not do what it is told: somebody stopped it, or it waits for something that does not come.
     Stuck,
 }
 
@@ -90,7 +92,7 @@ impl Attendant {
         tokio::pin!(output);
         let mut drained = false;
         let outcome = {
-            let talking = talk.until_the_end(|| tell(started.take(), Ok(pid)));
+            let talking = talk.until_the_end(self.starting, || tell(started.take(), Ok(pid)));
             tokio::pin!(talking);
             loop {
                 tokio::select! {
@@ -159,6 +161,7 @@ async fn bury(mut child: Child, outcome: Outcome, unwanted: bool) -> Exit {
     match burial.join().await {
         Ok((Outcome::Ended(ending), _, Ok(_))) => ending.into(),
         Ok((_, 0, Ok(_))) if unwanted => Exit::Killed,
+        Ok((Outcome::Stuck, 0, Ok(_))) => failed("it does not answer".to_owned()),
         Ok((_, 0, Ok(status))) => failed(format!("it ended before its plan ({status})")),
         Ok((_, left, Ok(_))) => failed(format!("{left} processes could not be ended")),
         Ok((_, _, Err(error))) => failed(error.to_string()),
@@ -186,7 +189,7 @@ impl Talk {
         *self.wishes.borrow() == Wish::Kill || self.wishes.has_changed().is_err()
     }
 
-    async fn until_the_end(&mut self, mut on_started: impl FnMut()) -> Outcome {
+    async fn until_the_end(&mut self, starting: Duration, mut on_started: impl FnMut()) -> Outcome {
         let order = std::mem::take(&mut self.order);
         match timeout(PATIENCE, self.say(&order)).await {
             Ok(Ok(())) => {}
@@ -194,7 +197,8 @@ impl Talk {
             Err(_) => return Outcome::Stuck,
         }
         let mut wishes = self.wishes.clone();
-        let mut deadline = None;
+        let mut told = false;
+        let mut deadline = Some(Instant::now() + starting);
         loop {
             let overdue = async {
                 match deadline {
@@ -204,17 +208,21 @@ impl Talk {
             };
             tokio::select! {
                 report = self.hear() => match report {
-                    Some(Report::Started) => on_started(),
+                    Some(Report::Started) => {
+                        on_started();
+                        deadline = deadline.filter(|_| told);
+                    }
                     Some(Report::Ended(ending)) => return Outcome::Ended(ending),
                     None => return Outcome::Lost,
                 },
-                wish = wishes.wait_for(|wish| *wish == Wish::Kill), if deadline.is_none() => {
+                wish = wishes.wait_for(|wish| *wish == Wish::Kill), if !told => {
                     // Somebody may have stopped it. If it cannot be told any more, it is about to be found lost.
                     let _ = self.supervisor.map(|pid| kill_process(pid, Signal::CONT));
                     let _ = match wish {
                         Ok(_) => self.control.try_write(&[KILL]).map(drop),
                         Err(_) => rustix::net::shutdown(&self.control, Shutdown::Write).map_err(Into::into),
                     };
+                    told = true;
                     deadline = Some(Instant::now() + PATIENCE);
                 }
                 () = overdue => return Outcome::Stuck,

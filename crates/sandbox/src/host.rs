@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_policy::exec::Plan;
@@ -16,6 +17,9 @@ use crate::order::Order;
 use crate::running::{HostRun, Wish};
 use crate::wires::Wires;
 
+/// How long it may take until the first programs of a plan run: a file may lie on a disk that does not answer.
+const STARTING: Duration = Duration::from_secs(30);
+
 /// How this executable is started as a supervisor: what it then calls is [`crate::supervise`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
@@ -27,11 +31,12 @@ pub struct Supervisor {
 #[derive(Debug, Clone)]
 pub struct Host {
     supervisor: Supervisor,
+    pub(crate) starting: Duration,
 }
 
 impl Host {
     pub fn new(supervisor: Supervisor) -> Self {
-        Self { supervisor }
+        Self { supervisor, starting: STARTING }
     }
 
     /// Everything but the proof that it is permitted. When the future is dropped, whatever was started dies.
@@ -50,6 +55,7 @@ impl Host {
         let (started_to, started) = oneshot::channel();
         let attendant = Attendant {
             supervisor: self.supervisor.clone(),
+            starting: self.starting,
             order: Order::new(plan, start.pty.is_some()),
             theirs,
             outputs,

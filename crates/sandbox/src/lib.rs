@@ -7,6 +7,17 @@
 //! [`Host`] is the profile `none`: programs run on the bare machine with the rights of the gateway. So they can also
 //! kill their supervisor, which has the same rights. Then its direct children die with it, and the gateway kills what
 //! is left of its session; a program that left the session before that survives. The confining profiles close this.
+//! Two more limits come with the same rights:
+//!
+//! * A program can stop its supervisor (`SIGSTOP`). A stopped supervisor notices neither the end of a program nor that
+//!   of the gateway. While the gateway lives it wakes the supervisor before it asks for the end, which it does at the
+//!   latest when the time of the plan is over, and kills the tree itself if that does not help. When the gateway dies
+//!   meanwhile, what a stopped supervisor holds lives on until somebody wakes it.
+//! * A program that changes its user (set-uid, `sudo`) is not ours to kill, and loses the signal that ties it to its
+//!   parent's death. It is counted among those that could not be ended, and the result says so.
+//!
+//! A program's file is compared with the permitted one just before it is started, by its path: somebody who can write
+//! to its folder could exchange it in the instant between. Such programs are not trusted, so that each start was asked.
 //!
 //! All of this is exact on Linux. On other systems there is no way to find a process that left its group, so that
 //! there the process groups are killed and nothing more.

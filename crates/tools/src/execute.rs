@@ -30,7 +30,8 @@ pub async fn execute(tool: &dyn Tool, permitted: &Permitted, work: &Work<'_>) ->
     finished(name, outcome, begin.elapsed())
 }
 
-async fn deadline(timeout: Option<Duration>) {
+/// Passes after this time; never without one.
+pub(crate) async fn deadline(timeout: Option<Duration>) {
     match timeout {
         Some(timeout) => tokio::time::sleep(timeout).await,
         None => std::future::pending().await,

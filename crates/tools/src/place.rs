@@ -15,4 +15,6 @@ pub struct Place {
     pub forbidden: Vec<PathBuf>,
     /// What commands get as their environment, before what a call adds.
     pub env: std::collections::BTreeMap<String, String>,
+    /// Whether a command may run on when nobody waits for it: somebody must be able to look after it, with `process`.
+    pub background: bool,
 }

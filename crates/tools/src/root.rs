@@ -109,6 +109,12 @@ impl Root {
         path.display().to_string()
     }
 
+    /// The same without links, as it was when the root was opened.
+    pub(crate) fn real(&self, name: &str) -> Result<String, PathError> {
+        let path = if name == "." { self.real.clone() } else { self.real.join(name) };
+        path.into_os_string().into_string().map_err(|_| PathError::Name(error::shown(name)))
+    }
+
     fn is_forbidden(&self, identity: Identity) -> bool {
         self.forbidden.contains(&identity)
     }

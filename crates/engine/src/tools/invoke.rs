@@ -97,7 +97,7 @@ impl<'a> Calling<'a> {
         tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
     ) -> Result<Self, EngineError> {
         let settings = &core.settings;
-        let place = core.place(invoke)?;
+        let mut place = core.place(invoke)?;
         let Reserved { forbidden, roots } = Reserved::of(&place);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
@@ -110,6 +110,7 @@ impl<'a> Calling<'a> {
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
+        place.background = !gate.pipeline().tools(["process"], trust).is_empty();
         Ok(Self { core, invoke, cancel, tell, place, gate, trust })
     }
 

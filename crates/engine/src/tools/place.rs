@@ -45,7 +45,7 @@ impl Core {
             actor: invoke.principal.actor().to_owned(),
             root: root.to_string_lossy().into_owned(),
         };
-        Ok(Place { requester, root, forbidden, env: self.toolbox.env.clone() })
+        Ok(Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false })
     }
 
     /// The folder that a call is held to, without links. Our own state is none; an agent's workspace in it is.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_net::{AddressClass, Client, Fetch, Fetched, Guard, Method, NetError, Origin, Timeouts};
+use tidegate_net::{AddressClass, Client, Fetch, Fetched, Guard, Hosts, Method, NetError, Origin, Timeouts};
 use tidegate_testkit::web_server::{Page, WebServer};
 
 use crate::refusing::{Answers, get};
@@ -16,7 +16,7 @@ fn client(servers: &[&WebServer]) -> Client {
 }
 
 fn fetch(url: &str) -> Fetch {
-    Fetch { call: get(url), redirects: 3, deadline: Duration::from_secs(10), limit: LIMIT }
+    Fetch { call: get(url), redirects: 3, hosts: Hosts::Any, deadline: Duration::from_secs(10), limit: LIMIT }
 }
 
 async fn fetched(server: &WebServer, path: &str) -> Result<Fetched, NetError> {
@@ -62,6 +62,22 @@ async fn a_redirect_is_judged_like_a_first_address() {
         assert!(matches!(error, NetError::Forbidden { .. } | NetError::BadAddress(_)), "{target}: {error:?}");
     }
     assert_eq!(inside.asked(), []);
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_is_the_answer_where_only_the_first_was_permitted() {
+    let pages = [
+        ("/away", Page::redirect(302, "http://other.example/page")),
+        ("/own", Page::redirect(302, "/end")),
+        ("/end", Page::html("end")),
+    ];
+    let server = WebServer::of_pages(pages).await;
+    let stay = |path: &str| Fetch { hosts: Hosts::Same, ..fetch(&server.url(path)) };
+    let away = client(&[&server]).fetch(stay("/away")).await.unwrap();
+    assert_eq!((away.status, away.hops), (302, 0));
+    assert_eq!(away.header("location"), Some("http://other.example/page"));
+    let own = client(&[&server]).fetch(stay("/own")).await.unwrap();
+    assert_eq!((own.status, own.hops), (200, 1));
 }
 
 #[tokio::test]

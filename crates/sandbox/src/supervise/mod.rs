@@ -6,6 +6,7 @@
 
 mod children;
 mod control;
+mod folder;
 mod launch;
 mod signals;
 
@@ -63,8 +64,7 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
 fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
     let Order { steps, cwd, env, terminal } = order;
     let Streams { stdin, stdout, stderr } = streams;
-    std::env::set_current_dir(&cwd)
-        .map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
+    folder::enter(&cwd).map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
     if terminal {
         rustix::process::ioctl_tiocsctty(&stdout)
             .map_err(|error| Failure::Supervisor(format!("there is no terminal: {error}")))?;

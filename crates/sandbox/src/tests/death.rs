@@ -1,13 +1,16 @@
 //! Whatever a program does, it and everything it started are dead when its plan has ended, is aborted or dropped, and
 //! when the gateway dies.
 
+use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tidegate_policy::{Exit, RunError, Running as _, Start};
 
-use super::{carriers, host, marked_as, script, start, until};
+use super::{Kept, carriers, host, marked_as, script, start, until};
+use crate::{Host, Supervisor};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -113,7 +116,7 @@ async fn an_aborted_plan_takes_no_further_step() {
         super::step(Join::Then, vec![super::launch(&["echo", "then"])]),
     ];
     let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
-    let (running, kept) = start(&super::plan_of(steps, "/", &env), Start::default()).await.unwrap();
+    let (running, kept) = start(&super::plan_of(&steps, "/", &env), Start::default()).await.unwrap();
     kept.wait_for("ready").await;
     running.kill();
     assert_eq!(running.wait().await, Exit::Killed);
@@ -179,7 +182,7 @@ async fn a_program_that_kills_its_supervisor_does_not_gain_by_it() {
     let program = script("trap '' HUP; sleep 1000 & kill -KILL -- -$PPID; kill -KILL $PPID; sleep 1000");
     let (exit, _) = match start(&program.plan, Start::default()).await {
         Ok((running, kept)) => (running.wait().await, kept),
-        Err(error) => (Exit::Failed(error), std::sync::Arc::default()),
+        Err(error) => (Exit::Failed(error), Arc::default()),
     };
     assert!(matches!(exit, Exit::Failed(RunError::Supervisor(_))), "{exit:?}");
     all_are_gone("its supervisor was killed", &program.mark).await;
@@ -198,16 +201,29 @@ async fn a_supervisor_that_was_stopped_does_not_save_its_programs() {
 
 #[tokio::test]
 async fn a_supervisor_that_cannot_be_started_is_told() {
-    let nowhere = crate::Supervisor { program: "/nowhere/tidegate".into(), args: Vec::new() };
-    let kept = std::sync::Arc::<super::Kept>::default();
+    let nowhere = Supervisor { program: "/nowhere/tidegate".into(), args: Vec::new() };
+    let kept = Arc::<Kept>::default();
     let program = script("true");
-    let error = crate::Host::new(nowhere).start_plan(&program.plan, Start::default(), kept).await.err();
+    let error = Host::new(nowhere).start_plan(&program.plan, Start::default(), kept).await.err();
     assert!(matches!(error, Some(RunError::Supervisor(_))));
     // The same plan is fine under a real one.
-    assert!(
-        host()
-            .start_plan(&program.plan, Start::default(), std::sync::Arc::<super::Kept>::default())
-            .await
-            .is_ok()
-    );
+    assert!(host().start_plan(&program.plan, Start::default(), Arc::<Kept>::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_supervisor_that_does_not_answer_is_given_up_and_ended() {
+    let plan = script("echo never").plan;
+    let mark = format!("{}.25", 1_000_000 + std::process::id());
+    let deaf = Supervisor { program: "/bin/sleep".into(), args: vec![mark.clone().into()] };
+    let mut host = Host::new(deaf);
+    host.starting = Duration::from_millis(300);
+    let started = host.start_plan(&plan, Start::default(), Arc::new(Kept::default())).await;
+    assert_eq!(started.err(), Some(RunError::Supervisor("it does not answer".to_owned())));
+    let is_alive = || {
+        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+        })
+    };
+    assert!(!is_alive());
 }

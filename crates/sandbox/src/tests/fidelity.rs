@@ -38,7 +38,7 @@ proptest! {
         sh.argv[0] = format!("p{name}");
         sh.argv.extend(arguments);
         let expected = sh.argv.join("\0") + "\0";
-        let plan = plan_of(vec![step(Join::Then, vec![sh])], "/", &BTreeMap::from([path()]));
+        let plan = plan_of(&[step(Join::Then, vec![sh])], "/", &BTreeMap::from([path()]));
         let (exit, kept) = block_on(run(&plan));
         prop_assert_eq!(exit, Exit::Code(0));
         prop_assert_eq!(kept.stdout(), expected);
@@ -59,7 +59,7 @@ proptest! {
             plan.push(step(join, words.iter().map(|word| taken_apart(word)).collect()));
         }
         let bash = Command::new("bash").args(["-c", &text]).stdin(std::process::Stdio::null()).output().unwrap();
-        let (exit, kept) = block_on(run(&plan_of(plan, "/", &BTreeMap::from([path()]))));
+        let (exit, kept) = block_on(run(&plan_of(&plan, "/", &BTreeMap::from([path()]))));
         prop_assert_eq!(exit, Exit::Code(bash.status.code().unwrap()), "{}", text);
         prop_assert_eq!(kept.stdout(), String::from_utf8(bash.stdout).unwrap(), "{}", text);
     }
@@ -79,7 +79,7 @@ fn taken_apart(words: &str) -> tidegate_policy::exec::Launch {
 #[tokio::test]
 async fn a_pipeline_ends_when_all_of_it_has_and_its_last_program_speaks_for_it() {
     let pipeline = vec![launch(&["yes"]), launch(&["head", "-n", "2"])];
-    let plan = plan_of(vec![step(Join::Then, pipeline)], "/", &BTreeMap::new());
+    let plan = plan_of(&[step(Join::Then, pipeline)], "/", &BTreeMap::new());
     let (exit, kept) = run(&plan).await;
     assert_eq!((exit, kept.stdout().as_str()), (Exit::Code(0), "y\ny\n"));
 }
@@ -87,7 +87,7 @@ async fn a_pipeline_ends_when_all_of_it_has_and_its_last_program_speaks_for_it()
 #[tokio::test]
 async fn a_plan_without_programs_ends_at_once() {
     for steps in [vec![], vec![step(Join::Then, vec![])]] {
-        let (exit, _) = run(&plan_of(steps, "/", &BTreeMap::new())).await;
+        let (exit, _) = run(&plan_of(&steps, "/", &BTreeMap::new())).await;
         assert_eq!(exit, Exit::Code(0));
     }
 }
@@ -101,7 +101,7 @@ async fn a_program_that_died_of_a_signal_is_told_so() {
 #[tokio::test]
 async fn a_program_has_the_environment_of_the_plan_and_nothing_else() {
     let env = BTreeMap::from([("A".to_owned(), "1 2\n3".to_owned()), ("Ä".to_owned(), String::new())]);
-    let plan = plan_of(vec![step(Join::Then, vec![launch(&["env", "-0"])])], "/", &env);
+    let plan = plan_of(&[step(Join::Then, vec![launch(&["env", "-0"])])], "/", &env);
     let (_, kept) = run(&plan).await;
     assert_eq!(kept.stdout(), "A=1 2\n3\0Ä=\0");
 }
@@ -110,13 +110,34 @@ async fn a_program_has_the_environment_of_the_plan_and_nothing_else() {
 async fn a_program_begins_in_the_folder_of_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().canonicalize().unwrap().to_str().unwrap().to_owned();
-    let plan = plan_of(vec![step(Join::Then, vec![launch(&["pwd"])])], &cwd, &BTreeMap::new());
+    let plan = plan_of(&[step(Join::Then, vec![launch(&["pwd"])])], &cwd, &BTreeMap::new());
     let (_, kept) = run(&plan).await;
     assert_eq!(kept.stdout().trim_end(), cwd);
 
     folder.close().unwrap();
     let error = start(&plan, Start::default()).await.err();
     assert!(matches!(error, Some(RunError::Folder { path, .. }) if path == cwd));
+}
+
+#[tokio::test]
+async fn no_link_on_the_way_to_the_folder_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(base.join("root/sub/deep")).unwrap();
+    fs::create_dir_all(base.join("outside/deep")).unwrap();
+    for (cwd, moved) in [("root/sub", "root/sub"), ("root/sub/deep", "root/sub")] {
+        let cwd = base.join(cwd).to_str().unwrap().to_owned();
+        let plan = plan_of(&[step(Join::Then, vec![launch(&["pwd"])])], &cwd, &BTreeMap::new());
+        let (exit, _) = run(&plan).await;
+        assert_eq!(exit, Exit::Code(0));
+
+        fs::rename(base.join(moved), base.join("root/old")).unwrap();
+        std::os::unix::fs::symlink(base.join("outside"), base.join(moved)).unwrap();
+        let error = start(&plan, Start::default()).await.err();
+        assert!(matches!(error, Some(RunError::Folder { path, .. }) if path == cwd));
+        fs::remove_file(base.join(moved)).unwrap();
+        fs::rename(base.join("root/old"), base.join(moved)).unwrap();
+    }
 }
 
 #[tokio::test]
@@ -129,7 +150,7 @@ async fn a_program_that_was_replaced_since_it_was_permitted_does_not_run() {
     };
     put("#!/bin/sh\necho good\n");
     let permitted = super::Launch { program: program_at(&tool), argv: vec!["tool".to_owned()] };
-    let plan = plan_of(vec![step(Join::Then, vec![permitted.clone()])], "/", &BTreeMap::new());
+    let plan = plan_of(&[step(Join::Then, vec![permitted.clone()])], "/", &BTreeMap::new());
     assert_eq!(run(&plan).await.1.stdout(), "good\n");
 
     put("#!/bin/sh\necho evil\n");
@@ -138,7 +159,7 @@ async fn a_program_that_was_replaced_since_it_was_permitted_does_not_run() {
 
     let later =
         vec![step(Join::Then, vec![launch(&["echo", "first"])]), step(Join::And, vec![permitted.clone()])];
-    let (exit, kept) = run(&plan_of(later, "/", &BTreeMap::new())).await;
+    let (exit, kept) = run(&plan_of(&later, "/", &BTreeMap::new())).await;
     assert_eq!((exit, kept.stdout().as_str()), (Exit::Failed(changed.clone()), "first\n"));
 
     fs::remove_file(&tool).unwrap();
@@ -152,7 +173,7 @@ async fn a_file_that_cannot_be_started_is_told_by_its_path() {
     let tool = folder.path().canonicalize().unwrap().join("tool");
     fs::write(&tool, "not executable").unwrap();
     let tool = super::Launch { program: program_at(&tool), argv: vec!["tool".to_owned()] };
-    let plan = plan_of(vec![step(Join::Then, vec![tool.clone()])], "/", &BTreeMap::new());
+    let plan = plan_of(&[step(Join::Then, vec![tool.clone()])], "/", &BTreeMap::new());
     let error = start(&plan, Start::default()).await.err();
     assert!(matches!(error, Some(RunError::Start { path, .. }) if path == tool.program.path));
 }

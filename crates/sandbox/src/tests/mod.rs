@@ -83,7 +83,7 @@ fn launch(words: &[&str]) -> Launch {
     Launch { program: program(words[0]), argv: words.iter().map(|&word| word.to_owned()).collect() }
 }
 
-fn plan_of(steps: Vec<Step>, cwd: &str, env: &BTreeMap<String, String>) -> Plan {
+fn plan_of(steps: &[Step], cwd: &str, env: &BTreeMap<String, String>) -> Plan {
     let plan = json!({ "steps": steps, "cwd": cwd, "env": env, "addedEnv": {}, "opaque": Value::Null });
     serde_json::from_value(plan).unwrap()
 }
@@ -107,7 +107,7 @@ fn marked(words: &[&str]) -> Marked {
 fn marked_as(mark: String, words: &[&str]) -> Marked {
     let env =
         BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("MARK".to_owned(), mark.clone())]);
-    let plan = plan_of(vec![step(Join::Then, vec![launch(words)])], "/", &env);
+    let plan = plan_of(&[step(Join::Then, vec![launch(words)])], "/", &env);
     Marked { plan, mark }
 }
 

@@ -122,7 +122,7 @@ async fn every_step_of_a_plan_may_read_from_the_terminal() {
     let read = super::launch(&["head", "-n", "1"]);
     let pipeline = vec![super::launch(&["head", "-n", "1"]), super::launch(&["tr", "a-z", "A-Z"])];
     let steps = vec![super::step(Join::Then, vec![read]), super::step(Join::And, pipeline)];
-    let plan = super::plan_of(steps, "/", &std::collections::BTreeMap::new());
+    let plan = super::plan_of(&steps, "/", &std::collections::BTreeMap::new());
     let (running, kept) = start(&plan, TERMINAL).await.unwrap();
     running.write(b"one\n").await.unwrap();
     kept.wait_for("one\r\none\r\n").await;

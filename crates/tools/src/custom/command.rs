@@ -68,7 +68,8 @@ impl CustomCommand {
         let schema = &tool_spec.input_schema;
         let words =
             command.argv.iter().map(|word| Template::read(word, schema)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(word) = script_word(&command.argv).filter(|word| words[*word].has_places()) {
+        let scripted = |word: &usize| words[*word].has_places() && is_script(&command.argv, *word);
+        if let Some(word) = (1..words.len()).find(scripted) {
             return Err(CustomError::Script { word });
         }
         Ok(Self { spec: tool_spec, command: command.clone(), words, timeout: spec.timeout, processes })
@@ -99,7 +100,7 @@ impl Tool for CustomCommand {
 
     async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
         let plan = permitted.plan().ok_or_else(|| ToolFailure::execution("the call has no command"))?;
-        folder::check(permitted)?;
+        folder::check(permitted, work.place).await?;
         let order = Order {
             owner: Owner::of(permitted.prepared().requester()),
             command: self.spec.name.clone(),
@@ -162,20 +163,29 @@ fn as_json(output: Output) -> Result<Output, ToolFailure> {
     }
 }
 
-/// The word that an interpreter would read as a script: the one after `-c` or `-e`.
-fn script_word(argv: &[String]) -> Option<usize> {
-    let program = argv.first()?.rsplit('/').next()?;
-    let family = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let flags: &[&str] = match family {
-        "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "ash" | "python" | "pypy" => &["-c"],
-        "perl" | "ruby" | "lua" | "Rscript" => &["-e", "-E"],
-        "node" | "bun" | "deno" => &["-e", "-p", "--eval", "--print", "eval"],
-        "php" => &["-r"],
-        "awk" | "gawk" | "mawk" | "nawk" | "sed" | "eval" => return (argv.len() > 1).then_some(1),
-        _ => return None,
+/// Whether an interpreter would read this word as a script, wherever in the command it is called: `env sh -c …` counts too.
+fn is_script(argv: &[String], word: usize) -> bool {
+    (0..word).any(|at| interprets(&argv[at], &argv[word - 1], word - 1 - at))
+}
+
+/// Whether a program reads the word that follows this flag as a script. `place` is that of the flag behind the program.
+fn interprets(program: &str, flag: &str, place: usize) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let (letters, words): (&str, &[&str]) = match name
+        .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+    {
+        "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "ash" | "python" | "pypy" => ("c", &["--command"]),
+        "perl" | "ruby" | "lua" | "Rscript" => ("eE", &[]),
+        "node" | "bun" | "deno" => ("ep", &["--eval", "--print", "eval"]),
+        "php" => ("rBRE", &["--run"]),
+        // Their first word is one.
+        "awk" | "gawk" | "mawk" | "nawk" | "sed" | "eval" => return place == 0,
+        _ => return false,
     };
-    let flag = argv.iter().position(|word| flags.contains(&word.as_str()))?;
-    (flag + 1 < argv.len()).then_some(flag + 1)
+    // Letters can stand together, as in `-lc`.
+    let together = flag.strip_prefix('-').filter(|together| !together.starts_with('-'));
+    place > 0
+        && (words.contains(&flag) || together.is_some_and(|flags| flags.contains(|c| letters.contains(c))))
 }
 
 #[cfg(test)]
@@ -238,6 +248,11 @@ mod tests {
             &["python3.11", "-c", "print('{{city}}')"],
             &["node", "--eval", "{{city}}"],
             &["awk", "{{city}}"],
+            &["bash", "-lc", "echo {{city}}"],
+            &["perl", "-ne", "{{city}}"],
+            &["ruby", "-rset", "-e", "{{city}}"],
+            &["env", "-i", "/bin/sh", "-c", "{{city}}"],
+            &["timeout", "5", "python3", "-Ic", "{{city}}"],
         ] {
             assert!(matches!(tool(argv).err(), Some(CustomError::Script { .. })), "{argv:?}");
         }

@@ -16,6 +16,7 @@ use super::lookup::Disk;
 use super::processes::{Foreground, Order, Processes};
 use super::started::Owner;
 use super::{folder, outcome};
+use crate::execute::deadline;
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};
@@ -91,13 +92,12 @@ impl Arguments {
         self.timeout.map_or(settings.timeout, Duration::from_secs).min(LONGEST_TIMEOUT)
     }
 
-    fn yield_after(&self, settings: &ExecSettings) -> Duration {
-        if self.background {
-            return Duration::ZERO;
-        }
-        self.yield_ms.map_or(settings.yield_after, |given| {
-            Duration::from_millis(given.clamp(*YIELD_RANGE.start(), *YIELD_RANGE.end()))
-        })
+    /// After how long the caller is sent away; absent where nobody could look after what runs on.
+    fn yield_after(&self, settings: &ExecSettings, place: &Place) -> Option<Duration> {
+        let chosen =
+            |given: u64| Duration::from_millis(given.clamp(*YIELD_RANGE.start(), *YIELD_RANGE.end()));
+        let waits = self.yield_ms.map_or(settings.yield_after, chosen);
+        place.background.then_some(if self.background { Duration::ZERO } else { waits })
     }
 }
 
@@ -153,6 +153,11 @@ impl Tool for ExecTool {
 
     async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
         let arguments = Arguments::read(args)?;
+        if arguments.background && !place.background {
+            return Err(ToolFailure::arguments(
+                "background: there is no process tool here to look after it; leave it out and wait for the end",
+            ));
+        }
         let place = place.clone();
         let looking =
             tidegate_runtime::spawn_blocking("prepare command", move || prepare(&arguments, &place));
@@ -162,7 +167,7 @@ impl Tool for ExecTool {
     async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
         let arguments = Arguments::read(permitted.prepared().args())?;
         let plan = permitted.plan().ok_or_else(|| ToolFailure::execution("the call has no command"))?;
-        folder::check(permitted)?;
+        folder::check(permitted, work.place).await?;
         let pty = arguments.pty.then_some(TERMINAL);
         let order = Order {
             owner: Owner::of(permitted.prepared().requester()),
@@ -172,7 +177,7 @@ impl Tool for ExecTool {
             timeout: arguments.timeout(&self.settings),
         };
         let foreground = self.processes.start(work.runner, plan, order).await?;
-        attend(&foreground, arguments.yield_after(&self.settings), work).await
+        attend(&foreground, arguments.yield_after(&self.settings, work.place), work).await
     }
 }
 
@@ -194,10 +199,14 @@ fn prepare(arguments: &Arguments, place: &Place) -> Result<Preparation, ToolFail
     })
 }
 
-/// Waits for the end, but not for ever: after a while the command goes on without the caller.
-async fn attend(foreground: &Foreground, patience: Duration, work: &Work<'_>) -> Result<Output, ToolFailure> {
+/// Waits for the end, but not for ever: after a while the command goes on without the caller, or its time is over.
+async fn attend(
+    foreground: &Foreground,
+    patience: Option<Duration>,
+    work: &Work<'_>,
+) -> Result<Output, ToolFailure> {
     let started = foreground.started();
-    let patience = tokio::time::sleep(patience);
+    let patience = deadline(patience);
     tokio::pin!(patience);
     let mut told = 0;
     loop {

@@ -1,13 +1,14 @@
 //! The folder a command starts in: inside the root, not in our own state, and still the same one when it starts.
+//!
+//! It is found and found again through [`Root`], by handle, so that no link leads out. The sandbox then enters it by its
+//! real name and follows no link either.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
-use tidegate_policy::Permitted;
-use tidegate_policy::exec::Plan;
+use tidegate_policy::{Permitted, SubjectKind};
 
 use crate::place::Place;
+use crate::root::{End, Found, PathError, Root};
 use crate::tool::ToolFailure;
 
 /// A folder as it was found.
@@ -23,33 +24,34 @@ pub(crate) struct Folder {
 
 /// The folder of a call: the root, or what the call named inside it.
 pub(crate) fn find(place: &Place, named: Option<&str>) -> Result<Folder, ToolFailure> {
-    let root = fs::canonicalize(&place.root).map_err(|error| {
-        ToolFailure::execution(format!("the root {} cannot be entered: {error}", place.root.display()))
-    })?;
-    let named = named.unwrap_or(".");
-    if named.contains('\0') || named.starts_with('~') {
-        return Err(ToolFailure::arguments(format!("workdir: {named:?} is not a folder of the workspace")));
-    }
-    let path = fs::canonicalize(root.join(if named.is_empty() { "." } else { named }))
-        .map_err(|error| ToolFailure::execution(format!("workdir {named:?} cannot be entered: {error}")))?;
-    if !path.starts_with(&root) || is_forbidden(&path, &root, &place.forbidden) {
-        return Err(ToolFailure::execution(format!("workdir {named:?} lies outside the workspace")));
-    }
-    if !path.is_dir() {
-        return Err(ToolFailure::execution(format!("workdir {named:?} is not a folder")));
-    }
-    let relative = path.strip_prefix(&root).ok().filter(|rest| !rest.as_os_str().is_empty());
-    let relative = relative.unwrap_or(Path::new(".")).to_str().map(str::to_owned);
-    let (Some(text), Some(relative), Some(identity)) = (path.to_str(), relative, identity(&path)) else {
-        return Err(ToolFailure::execution(format!("workdir {named:?} has a name that is not text")));
-    };
-    Ok(Folder { path: text.to_owned(), relative, identity })
+    let named = named.filter(|named| !named.is_empty()).unwrap_or(".");
+    let root = Root::open(&place.root, &place.forbidden)?;
+    let found = root.find(named).and_then(|found| Folder::of(&root, &found));
+    found.map_err(|error| {
+        let message = format!("workdir: {error}");
+        match error {
+            PathError::Form(_) | PathError::Nul | PathError::TooLong(_) => ToolFailure::arguments(message),
+            _ => ToolFailure::execution(message),
+        }
+    })
 }
 
 /// The condition that binds a call to the folder it was prepared in.
 const CONDITION: &str = "workdir";
 
 impl Folder {
+    fn of(root: &Root, found: &Found<'_>) -> Result<Self, PathError> {
+        let relative = found.name()?;
+        match found.end {
+            End::Folder => {}
+            End::File(_) => return Err(PathError::NotAFolder(relative)),
+            End::Missing { .. } => return Err(PathError::Missing(relative)),
+        }
+        let metadata = found.folder().metadata().map_err(|error| PathError::io(&relative, &error))?;
+        let path = root.real(&relative)?;
+        Ok(Self { path, identity: format!("{}:{}", metadata.dev(), metadata.ino()), relative })
+    }
+
     /// What has to be so when the call runs, for [`check`].
     pub(crate) fn condition(&self) -> (String, String) {
         (CONDITION.to_owned(), self.identity.clone())
@@ -57,37 +59,31 @@ impl Folder {
 }
 
 /// Refuses a call whose folder is no longer the one it was prepared in.
-pub(crate) fn check(permitted: &Permitted) -> Result<(), ToolFailure> {
+pub(crate) async fn check(permitted: &Permitted, place: &Place) -> Result<(), ToolFailure> {
     let prepared = permitted.prepared();
-    let cwd = prepared.plan().map(Plan::cwd).unwrap_or_default();
-    let same = |(name, found): &(String, String)| name == CONDITION && is_still(cwd, found);
-    if prepared.conditions().iter().any(same) {
-        return Ok(());
-    }
-    Err(ToolFailure::execution("the working folder is no longer the one that was permitted"))
+    let expected = || {
+        let path = prepared.plan()?.cwd().to_owned();
+        let relative = prepared.subjects().iter().find(|subject| subject.kind == SubjectKind::Path)?;
+        let (_, identity) = prepared.conditions().iter().find(|(name, _)| name == CONDITION)?;
+        Some(Folder { path, relative: relative.value.clone(), identity: identity.clone() })
+    };
+    let changed = || ToolFailure::execution("the working folder is no longer the one that was permitted");
+    let (expected, place) = (expected().ok_or_else(changed)?, place.clone());
+    let looking = tidegate_runtime::spawn_blocking("check folder", move || Ok(is_still(&place, &expected)?));
+    let still = looking.join().await.map_err(|end| ToolFailure::execution(end.to_string()))?;
+    still.and_then(|still: bool| if still { Ok(()) } else { Err(changed()) })
 }
 
-/// Whether the folder at this path is the one that was found.
-fn is_still(path: &str, found: &str) -> bool {
-    let path = Path::new(path);
-    fs::canonicalize(path).is_ok_and(|real| real == path) && identity(path).as_deref() == Some(found)
-}
-
-fn identity(path: &Path) -> Option<String> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    Some(format!("{}:{}", metadata.dev(), metadata.ino()))
-}
-
-/// Our state may surround the root, but nothing below the root may be part of it.
-fn is_forbidden(path: &Path, root: &Path, forbidden: &[PathBuf]) -> bool {
-    forbidden.iter().any(|folder| {
-        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
-        path.starts_with(&folder) && !root.starts_with(&folder)
-    })
+/// Whether a folder is the one that was found.
+fn is_still(place: &Place, found: &Folder) -> Result<bool, PathError> {
+    let root = Root::open(&place.root, &place.forbidden)?;
+    let now = root.exactly(&found.relative).and_then(|now| Folder::of(&root, &now));
+    Ok(now.is_ok_and(|now| now == *found))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -146,11 +142,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         fs::create_dir(root.join("sub")).unwrap();
-        let found = find(&place(&root), Some("sub")).unwrap();
-        assert!(is_still(&found.path, &found.identity));
+        let place = place(&root);
+        let found = find(&place, Some("sub")).unwrap();
+        assert_eq!(found.path, root.join("sub").to_str().unwrap());
+        assert_eq!(is_still(&place, &found), Ok(true));
         fs::rename(root.join("sub"), root.join("old")).unwrap();
-        assert!(!is_still(&found.path, &found.identity));
+        assert_eq!(is_still(&place, &found), Ok(false));
         symlink(root.join("old"), root.join("sub")).unwrap();
-        assert!(!is_still(&found.path, &found.identity));
+        assert_eq!(is_still(&place, &found), Ok(false));
+        fs::remove_file(root.join("sub")).unwrap();
+        fs::create_dir(root.join("sub")).unwrap();
+        assert_eq!(is_still(&place, &found), Ok(false));
+        // A call that was permitted for another root is not one for this.
+        let elsewhere = Place { root: root.join("old"), ..place.clone() };
+        assert_eq!(is_still(&elsewhere, &Folder { relative: ".".into(), ..found }), Ok(false));
     }
 }

@@ -168,7 +168,7 @@ impl Tool for ProcessTool {
         if let Some(input) = arguments.input(started.pty)? {
             can_be_written_to(&started)?;
             preparation.preview =
-                Some(format!("input for {} ({}):\n{}", started.name, started.command, input.shown()));
+                Some(format!("input for {} ({:?}):\n{}", started.name, started.command, input.shown()));
             preparation.conditions = vec![(PROCESS.to_owned(), started.identity())];
         }
         Ok(preparation)

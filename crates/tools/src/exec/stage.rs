@@ -16,5 +16,5 @@ pub(crate) fn place(root: &Path) -> Place {
         root: root.display().to_string(),
     };
     let env = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into();
-    Place { requester, root: root.to_owned(), forbidden: Vec::new(), env }
+    Place { requester, root: root.to_owned(), forbidden: Vec::new(), env, background: true }
 }

@@ -143,7 +143,8 @@ async fn bring_to_its_end(started: &Started, timeout: Duration) -> Ended {
             exit = &mut wait => return started.ending(exit, false),
             () = &mut deadline => break true,
             () = started.killed.notified() => break false,
-            queries = started.output.cursor_queries() => {
+            // A program without a terminal has no cursor: what it reads is somebody's input, and nothing of ours.
+            queries = started.output.cursor_queries(), if started.pty => {
                 let answers = CURSOR_ANSWER.repeat(queries.min(16));
                 // Whoever asks and does not read the answer, or has ended meanwhile, goes without.
                 let _ = tokio::time::timeout(ANSWERING, started.running.write(&answers)).await;

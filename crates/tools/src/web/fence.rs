@@ -3,9 +3,12 @@
 //! A mark is made from the text, so that the same page always looks the same to a model, and changed until it does not
 //! occur in it. Characters that hide text from people, or turn it around, do not pass.
 
+/// Of where it came from: a server that redirects has a say in it, and it stands outside the marks.
+const LONGEST_SOURCE: usize = 300;
+
 /// Puts a fence around text. `source` is one line that says where it came from.
 pub fn fence(source: &str, text: &str) -> String {
-    let source: String = source.chars().filter(|c| !c.is_control()).collect();
+    let source: String = visible(source).chars().filter(|c| !c.is_control()).take(LONGEST_SOURCE).collect();
     let text = visible(text);
     let mark = mark(&source, &text);
     format!(
@@ -94,6 +97,8 @@ mod tests {
     #[test]
     fn a_source_is_one_line() {
         assert_eq!(fence("a\nb", "x").lines().count(), 4);
+        let long = fence(&"s".repeat(9_000), "x");
+        assert!(long.len() < 600, "{}", long.len());
     }
 
     proptest! {

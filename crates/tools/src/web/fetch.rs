@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_net::{Address, Call, Client, Fetch, Fetched, Headers, Method, Origin, Timeouts};
+use tidegate_net::{Address, Call, Client, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
@@ -96,6 +96,9 @@ impl WebFetch {
         }
         let fetched =
             self.client.fetch(self.exchange(address.as_str())).await.map_err(|error| failed(&error))?;
+        if let Some(failure) = leads_elsewhere(&fetched) {
+            return Err(failure);
+        }
         let (url, status) = (fetched.url.clone(), fetched.status);
         let failing = !(200..300).contains(&status);
         let seen = self.extract(fetched, args.extract_mode.into()).await;
@@ -129,6 +132,7 @@ impl WebFetch {
                 timeouts: Timeouts { idle },
             },
             redirects: self.settings.max_redirects,
+            hosts: Hosts::Same,
             deadline: self.settings.timeout,
             limit: PAGE_BYTES,
         }
@@ -177,6 +181,16 @@ impl WebFetch {
         });
         Output { truncated, ..Output::text(content).with_data(data) }
     }
+}
+
+/// A page that is at another host now. The call was permitted for this one, so the other takes a call of its own.
+fn leads_elsewhere(fetched: &Fetched) -> Option<ToolFailure> {
+    let location = fetched.header("location").filter(|_| (300..400).contains(&fetched.status))?;
+    let there = Address::read(&fetched.url).ok()?.join(location).ok()?;
+    let failure = refused(&fetched.url, fetched.status);
+    let message = format!("{}: the page is at {} now; fetch that", failure.message, there.as_str());
+    let details = json!({ "status": fetched.status, "finalUrl": fetched.url, "location": there.as_str() });
+    Some(ToolFailure { message, details: Some(details), ..failure })
 }
 
 /// An answer that is no page.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_net::{Call, Client, Fetch, Fetched, Headers, Method, Origin, Timeouts};
+use tidegate_net::{Call, Client, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
@@ -115,6 +115,7 @@ pub async fn request(client: &Client, request: HttpRequest) -> Result<Output, To
     let fetch = Fetch {
         call: Call { origin, method, url: url.clone(), headers, body, timeouts: Timeouts { idle: timeout } },
         redirects: if method.only_reads() { REDIRECTS } else { 0 },
+        hosts: Hosts::Same,
         deadline: timeout,
         limit: max_bytes,
     };

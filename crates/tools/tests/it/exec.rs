@@ -239,6 +239,24 @@ async fn whoever_watches_is_told_what_comes() {
 }
 
 #[tokio::test]
+async fn without_the_process_tool_nothing_goes_to_the_background() {
+    let mut stage = Stage::new();
+    stage.place.background = false;
+    let args = json!({ "command": "sleep 86.5", "background": true });
+    let failure = stage.exec(args).await.unwrap_err();
+    assert_eq!(failure.code, ToolErrorCode::InvalidArgs);
+    assert!(failure.message.contains("process"), "{}", failure.message);
+    assert!(!is_running("86.5"));
+
+    let output = stage.exec(json!({ "command": "sleep 0.4; echo end", "yieldMs": 10 })).await.unwrap();
+    assert_eq!(data(&output)["stdout"], "end\n");
+    let (message, data) = failed(stage.exec(json!({ "command": "sleep 86.25", "timeout": 1 })).await);
+    assert!(message.contains("time was over"), "{message}");
+    assert_eq!(data["timedOut"], true);
+    assert!(is_gone("86.25").await);
+}
+
+#[tokio::test]
 async fn a_folder_exchanged_after_the_permission_is_not_entered() {
     let stage = Stage::new();
     let folder = stage.root().join("sub");

@@ -20,7 +20,13 @@ fn place(root: &Path) -> Place {
         actor: "local".to_owned(),
         root: root.display().to_string(),
     };
-    Place { requester, root: root.to_owned(), forbidden: Vec::new(), env: BTreeMap::default() }
+    Place {
+        requester,
+        root: root.to_owned(),
+        forbidden: Vec::new(),
+        env: BTreeMap::default(),
+        background: true,
+    }
 }
 
 async fn prepare(name: &str, args: Value, root: &Path) -> Result<Preparation, ToolFailure> {

@@ -213,7 +213,7 @@ fn place(base: &Path, agent: &str, state: &Path) -> Place {
         root: root.display().to_string(),
     };
     let env = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into();
-    Place { requester, root, forbidden: vec![state.to_owned()], env }
+    Place { requester, root, forbidden: vec![state.to_owned()], env, background: true }
 }
 
 fn registry(web: &Web, processes: &Arc<Processes>) -> Registry {

@@ -109,6 +109,16 @@ async fn a_question_for_the_cursor_is_answered_and_not_shown() {
 }
 
 #[tokio::test]
+async fn a_program_without_a_terminal_is_answered_nothing() {
+    let (stage, seen) = stage(&["\x1b[6n"], "end\n");
+    let args = json!({ "command": "true", "background": true });
+    let name = stage.exec(args).await.unwrap().data.unwrap()["sessionId"].as_str().unwrap().to_owned();
+    stage.process(json!({ "action": "submit", "sessionId": name, "data": "end" })).await.unwrap();
+    stage.poll_until(&name, "completed").await;
+    assert_eq!(*seen.typed.lock().unwrap(), b"end\n");
+}
+
+#[tokio::test]
 async fn what_is_typed_is_what_the_keys_of_a_terminal_send() {
     let (stage, seen) = stage(&[], "\x04");
     let args = json!({ "command": "true", "pty": true, "background": true });

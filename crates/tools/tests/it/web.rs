@@ -16,6 +16,7 @@ fn place() -> Place {
         root: "/srv/agent".into(),
         forbidden: Vec::new(),
         env: BTreeMap::new(),
+        background: true,
     }
 }
 

@@ -123,6 +123,7 @@ fn place(
         root,
         forbidden: vec![home.root().to_owned()],
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        background: true,
     })
 }
 

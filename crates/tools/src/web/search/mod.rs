@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_net::{Call, Client, Fetch, Fetched, NetError, Secret};
+use tidegate_net::{Call, Client, Fetch, Fetched, Hosts, NetError, Secret};
 use tidegate_policy::{Permitted, Preparation, Subject, SubjectKind};
 use tidegate_protocol::Risk;
 
@@ -183,7 +183,8 @@ impl WebSearch {
     async fn ask(&self, provider: &dyn Provider, query: &Query) -> Result<Found, ToolFailure> {
         let (call, ignored) = provider.ask(query).map_err(|error| failed(&error))?;
         // What an operator configured does not send us elsewhere with a key.
-        let fetch = Fetch { call, redirects: 0, deadline: self.settings.timeout, limit: ANSWER_BYTES };
+        let (deadline, limit) = (self.settings.timeout, ANSWER_BYTES);
+        let fetch = Fetch { call, redirects: 0, hosts: Hosts::Same, deadline, limit };
         let fetched = self.client.fetch(fetch).await.map_err(|error| failed(&error))?;
         let body: Value = serde_json::from_slice(&fetched.body).unwrap_or(Value::Null);
         if !(200..300).contains(&fetched.status) {

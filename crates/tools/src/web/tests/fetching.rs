@@ -121,6 +121,17 @@ async fn what_is_not_text_is_refused_with_type_and_size() {
 }
 
 #[tokio::test]
+async fn a_redirect_to_another_host_takes_a_call_of_its_own() {
+    let server = WebServer::of_pages([("/", Page::redirect(301, "//other.example/x y"))]).await;
+    let failure = fetch(&tool(&[&server]), json!({ "url": server.url("/") })).await.unwrap_err();
+    assert_eq!(
+        failure.message,
+        "127.0.0.1 answered 301: the page is at http://other.example/x%20y now; fetch that"
+    );
+    assert_eq!(failure.details.unwrap()["location"], "http://other.example/x%20y");
+}
+
+#[tokio::test]
 async fn a_redirect_inwards_is_refused_as_policy() {
     let inside = WebServer::of_pages([("/", Page::html("secret"))]).await;
     let server = WebServer::of_pages([("/", Page::redirect(302, &inside.url("/")))]).await;

@@ -35,6 +35,7 @@ fn place() -> Place {
         root: "/srv/agent".into(),
         forbidden: Vec::new(),
         env: std::collections::BTreeMap::new(),
+        background: true,
     }
 }
 
