@@ -74,6 +74,15 @@ fn a_prepared_call_tells_what_it_was_made_of() {
 }
 
 #[test]
+fn a_call_is_as_dangerous_as_its_preparation_says_whatever_the_tool_is() {
+    for risk in [Risk::Read, Risk::Execute] {
+        let Parts { call, requester, preparation } = parts();
+        let preparation = Preparation { risk: Some(risk), ..preparation };
+        assert_eq!(Prepared::new(call, requester, Risk::Write, true, preparation).risk(), risk);
+    }
+}
+
+#[test]
 fn asked_again_it_is_the_same_call() {
     let again = with(|parts| {
         parts.call.id = "2".to_owned();
@@ -118,12 +127,20 @@ fn every_single_field_is_bound() {
             Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Method),
         ),
         ("a subject's kind, host", Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Host)),
+        ("a subject's kind, tree", Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Tree)),
         ("a subject", text(|parts| &mut parts.preparation.subjects[1].value)),
         ("a subject less", Box::new(|parts| drop(parts.preparation.subjects.pop()))),
         ("the order of subjects", Box::new(|parts| parts.preparation.subjects.reverse())),
         ("no plan", Box::new(|parts| parts.preparation.plan = None)),
         ("the folder", in_plan("/cwd", json!("/"))),
         ("the environment", in_plan("/env", json!({ "A": "1" }))),
+        ("a variable's name", in_plan("/env", json!({ "B": "1" }))),
+        ("a variable", in_plan("/env", json!({ "A": "2" }))),
+        ("what was added to the environment", in_plan("/addedEnv", json!({ "A": "1" }))),
+        ("an added variable's name", in_plan("/addedEnv", json!({ "B": "1" }))),
+        ("an added variable", in_plan("/addedEnv", json!({ "A": "2" }))),
+        ("a script for a shell", in_plan("/opaque", json!({ "reason": "r", "script": "a" }))),
+        ("another script", in_plan("/opaque", json!({ "reason": "r", "script": "b" }))),
         ("how a step follows", in_plan("/steps/1/join", json!("and"))),
         ("how a step follows, or", in_plan("/steps/1/join", json!("or"))),
         ("a program", in_plan("/steps/0/pipeline/0/program/path", json!("/bin/git"))),
@@ -177,7 +194,8 @@ fn small() -> impl Strategy<Value = String> {
 }
 
 fn preparation() -> impl Strategy<Value = Preparation> {
-    let kind = select(&[SubjectKind::Path, SubjectKind::Host, SubjectKind::Url, SubjectKind::Method][..]);
+    use SubjectKind::{Host, Method, Path, Tree, Url};
+    let kind = select(&[Path, Tree, Host, Url, Method][..]);
     let subjects = vec((kind, small()).prop_map(|(kind, value)| Subject { kind, value }), 0..3);
     let words = vec(vec(small(), 0..3), 0..3);
     let plan = option::of(words.prop_map(|commands| {
