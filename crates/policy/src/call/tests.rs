@@ -91,6 +91,21 @@ fn asked_again_it_is_the_same_call() {
     assert_eq!(again.digest(), prepared(parts()).digest());
 }
 
+#[test]
+fn a_stored_yes_outlives_an_update() {
+    // Approvals keep their digests: what is written into one changes only together with the number in its domain.
+    let Parts { call, requester, .. } = parts();
+    let plain = Prepared::new(call, requester, Risk::Read, false, Preparation::default());
+    assert_eq!(plain.digest().as_str(), "f2676c2970f28b15ad4af2e6ec3a1e58c9f38affc6d64e884afb4e42baf9dd50");
+    assert_eq!(
+        prepared(parts()).digest().as_str(),
+        "20f2bf423b5d8b3c1b21b36fdf7e8e52caed4cb9bc4ee5ccc3957ad38c65c26b"
+    );
+    let script =
+        with(|parts| parts.preparation.plan = Some(plan_with(&[&["sh", "-c", "a"]], true, Some("a"))));
+    assert_eq!(script.digest().as_str(), "bbe769f02351d8af621dbfe4035542ef703670f487b2896eef6cdb2e2030e533");
+}
+
 /// Changes one thing of a plan, as its stored form has it.
 fn replan(parts: &mut Parts, change: impl FnOnce(&mut Value)) {
     let mut plan = serde_json::to_value(parts.preparation.plan.take().unwrap()).unwrap();

@@ -104,3 +104,19 @@ fn git_only_looks(launch: &Launch) -> bool {
         && args.first().is_some_and(|subcommand| LOOKING.contains(&subcommand.as_str()))
         && !args.iter().any(|arg| LOOKING_OPTIONS.iter().any(|option| programs::abbreviates(arg, option)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::tests::plan_called_as;
+
+    #[test]
+    fn git_by_the_name_of_a_launcher_is_left_open_in_no_way() {
+        let open = |name: &str| {
+            let plan = plan_called_as(name, &["/usr/bin/git", "log"]);
+            plan.launches().all(may_be_open)
+        };
+        assert!(open("git"));
+        assert!(!open("env"));
+    }
+}

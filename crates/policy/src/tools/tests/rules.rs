@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tidegate_protocol::Risk;
 
 use super::{
-    decide, gist, global, list, open_exec, pipeline, plan, plan_with, policy, prepared, running, touching,
-    with,
+    decide, gist, global, list, open_exec, pipeline, plan, plan_called_as, plan_with, policy, prepared,
+    running, touching, with,
 };
 use crate::call::{Preparation, Prepared, Subject, SubjectKind};
 use crate::tools::{
@@ -149,6 +149,40 @@ fn an_exception_holds_only_for_everything_a_call_touches() {
 }
 
 #[test]
+fn a_folder_counts_with_everything_that_may_be_in_it() {
+    use SubjectKind::{Path, Tree};
+    for (when, subject, applies) in [
+        (json!({ "path": ["src/secret/**"] }), (Tree, "src"), true),
+        (json!({ "path": ["**/.env"] }), (Tree, "."), true),
+        (json!({ "path": ["src/secret/**"] }), (Tree, "docs"), false),
+        (json!({ "path": ["src/secret/**"] }), (Path, "src"), false),
+        // It is no host, whatever it is called.
+        (json!({ "host": ["src"] }), (Tree, "src"), false),
+    ] {
+        let decision = decide(&ruled(&deny(&when, &Value::Null)), &calling(&[subject], json!({})));
+        assert_eq!(decision.verdict == Verdict::Deny, applies, "{when} on {subject:?}");
+    }
+}
+
+#[test]
+fn an_exception_for_a_folder_holds_only_if_it_is_for_everything_in_it() {
+    use SubjectKind::{Path, Tree};
+    for (unless, subject, excepted) in [
+        ("docs/**", (Tree, "docs"), true),
+        ("docs/**", (Tree, "docs/a"), true),
+        ("docs/**", (Tree, "."), false),
+        ("docs", (Tree, "docs"), false),
+        ("docs/*", (Tree, "docs/a"), false),
+        ("docs", (Path, "docs"), true),
+        ("docs/*", (Path, "docs/a"), true),
+    ] {
+        let policy = ruled(&deny(&json!({}), &json!({ "path": [unless] })));
+        let decision = decide(&policy, &calling(&[subject], json!({})));
+        assert_eq!(decision.verdict == Verdict::Allow, excepted, "{unless} on {subject:?}");
+    }
+}
+
+#[test]
 fn a_command_is_known_by_its_first_words() {
     let policy = ruled(&deny(&json!({ "command": [["git", "push"], ["/usr/bin/make"]] }), &Value::Null));
     for (commands, applies) in [
@@ -170,9 +204,7 @@ fn a_command_is_known_by_its_first_words() {
 
 /// A program that is not what it was called as.
 fn called_as(name: &str, path: &str) -> Prepared {
-    let mut value = serde_json::to_value(plan(&[&[path, "push"]])).unwrap();
-    value["steps"][0]["pipeline"][0]["argv"][0] = name.into();
-    running("exec", serde_json::from_value(value).unwrap())
+    running("exec", plan_called_as(name, &[path, "push"]))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tidegate_policy::approval::AllowMatch;
 use tidegate_policy::exec::{
-    Ask, ExecPolicy, ExecVerdict, Plan, PlanError, Security, covers, judge, suggestion,
+    Ask, ExecPolicy, ExecVerdict, Plan, PlanError, PlanPlace, Security, covers, judge, suggestion,
 };
 use tidegate_policy::tools::Verdict;
 use tidegate_policy::{Preparation, Prepared, Requester};
@@ -171,6 +171,31 @@ fn each_setting_is_named_when_it_decides() {
     let full_and_bare = ExecPolicy { confined: false, ..full.clone() };
     assert_eq!(decide("echo $x", full_and_bare), named(Verdict::Ask, "tools.exec.host"));
     assert_eq!(decide("cat /home/ada/.tidegate/x", full), named(Verdict::Deny, "state"));
+}
+
+#[test]
+fn our_state_is_known_by_its_bare_name_beside_it() {
+    let rule_in = |cwd: &str, script: &str| {
+        let place = PlanPlace { cwd: cwd.to_owned(), ..place() };
+        judge(&Plan::of_script(script, place, &Machine).unwrap(), &policy(), &[]).rule
+    };
+    assert_eq!(rule_in("/home/ada", "cat .tidegate"), "state");
+    assert_eq!(rule_in("/home/ada", "cat .tidegate2"), "allowlist");
+    assert_eq!(rule_in(CWD, "cat .tidegate"), "allowlist");
+    assert_eq!(rule_in("/home/ada/.tidegate", "ls"), "state");
+    assert_eq!(rule_in("/home/ada/.tidegate/workspace", "cat secrets"), "allowlist");
+}
+
+#[test]
+fn the_home_of_somebody_else_is_not_ours() {
+    let forbidden = vec!["/home/ada/x".to_owned(), "/home/adabob/x".to_owned()];
+    let policy = ExecPolicy { forbidden, ..policy() };
+    // The `&` makes it a script.
+    let rule = |script: &str| judge(&plan(script), &policy, &[]).rule;
+    assert_eq!(rule("cat ~bob/x &"), "allowlist");
+    assert_eq!(rule("cat ~/x &"), "state");
+    assert_eq!(rule("cat $HOME/x &"), "state");
+    assert_eq!(rule("cat ${HOME}/x &"), "state");
 }
 
 #[test]
