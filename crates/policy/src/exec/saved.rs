@@ -119,4 +119,16 @@ mod tests {
         assert!(open("git"));
         assert!(!open("env"));
     }
+
+    #[test]
+    fn what_was_called_as_nothing_is_covered_by_nothing() {
+        let mut value = serde_json::to_value(plan_called_as("mytool", &["/usr/bin/mytool"])).unwrap();
+        let command = CommandMatch { program: "/usr/bin/mytool".to_owned(), args: Vec::new(), open: false };
+        let rule = AllowMatch::Commands(vec![command]);
+        assert!(covers(&rule, &serde_json::from_value(value.clone()).unwrap()));
+        value["steps"][0]["pipeline"][0]["argv"] = serde_json::json!([]);
+        assert!(!covers(&rule, &serde_json::from_value(value.clone()).unwrap()));
+        value["steps"] = serde_json::json!([]);
+        assert!(!covers(&rule, &serde_json::from_value(value).unwrap()));
+    }
 }
