@@ -120,7 +120,8 @@ fn conditions_look_at_what_a_call_touches_and_says() {
         (json!({ "command": [["git"]] }), &[], json!({}), false),
     ] {
         let decision = decide(&ruled(&deny(&when, &Value::Null)), &calling(subjects, args.clone()));
-        assert_eq!(decision.verdict == Verdict::Deny, applies, "{when} on {subjects:?} {args}");
+        let expected = if applies { Verdict::Deny } else { Verdict::Allow };
+        assert_eq!(decision.verdict, expected, "{when} on {subjects:?} {args}");
     }
 }
 
@@ -252,6 +253,8 @@ fn a_program_that_starts_what_its_arguments_say_may_be_what_a_rule_denies_and_as
     // Also by another name.
     assert_eq!(decide(&policy, &called_as("harmless", "/usr/bin/env")).verdict, Verdict::Ask);
     assert_eq!(decide(&policy, &called_as("env", "/usr/bin/coreutils")).verdict, Verdict::Ask);
+    // The name is not one of the arguments.
+    assert_eq!(decide(&policy, &called_as("-exec", "/usr/bin/find")).verdict, Verdict::Allow);
     // Rules about other things have no doubts.
     let paths = ruled(&deny(&json!({ "path": ["a"] }), &Value::Null));
     assert_eq!(decide(&paths, &running("exec", plan(&[&["env", "ls"]]))).verdict, Verdict::Allow);
@@ -301,6 +304,13 @@ fn a_rule_whose_examples_hold_is_taken() {
         ],
     });
     pipeline(&ruled(&with_examples(&examples)));
+}
+
+#[test]
+fn an_example_is_matched_by_any_of_several_commands() {
+    let mut rule = deny(&json!({ "command": [["git", "push"], ["make"]] }), &Value::Null);
+    rule["examples"] = json!({ "matches": [{ "command": [["make"]] }, { "command": [["git", "push"]] }] });
+    pipeline(&ruled(&rule));
 }
 
 #[test]
