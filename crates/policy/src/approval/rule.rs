@@ -35,7 +35,7 @@ impl Question {
     pub(super) fn offers(&self, rule: &AllowMatch) -> bool {
         let prefix = match rule {
             AllowMatch::Commands(commands) => match commands.as_slice() {
-                [command] if command.open => u32::try_from(command.args.len()).ok(),
+                [command] => u32::try_from(command.args.len()).ok(),
                 _ => None,
             },
             AllowMatch::Subjects(_) => None,

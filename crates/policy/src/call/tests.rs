@@ -74,12 +74,36 @@ fn a_prepared_call_tells_what_it_was_made_of() {
 }
 
 #[test]
+fn a_call_is_as_dangerous_as_its_preparation_says_whatever_the_tool_is() {
+    for risk in [Risk::Read, Risk::Execute] {
+        let Parts { call, requester, preparation } = parts();
+        let preparation = Preparation { risk: Some(risk), ..preparation };
+        assert_eq!(Prepared::new(call, requester, Risk::Write, true, preparation).risk(), risk);
+    }
+}
+
+#[test]
 fn asked_again_it_is_the_same_call() {
     let again = with(|parts| {
         parts.call.id = "2".to_owned();
         parts.call.args = json!({ "b": ["x", null], "a": 1 });
     });
     assert_eq!(again.digest(), prepared(parts()).digest());
+}
+
+#[test]
+fn a_stored_yes_outlives_an_update() {
+    // Approvals keep their digests: what is written into one changes only together with the number in its domain.
+    let Parts { call, requester, .. } = parts();
+    let plain = Prepared::new(call, requester, Risk::Read, false, Preparation::default());
+    assert_eq!(plain.digest().as_str(), "f2676c2970f28b15ad4af2e6ec3a1e58c9f38affc6d64e884afb4e42baf9dd50");
+    assert_eq!(
+        prepared(parts()).digest().as_str(),
+        "20f2bf423b5d8b3c1b21b36fdf7e8e52caed4cb9bc4ee5ccc3957ad38c65c26b"
+    );
+    let script =
+        with(|parts| parts.preparation.plan = Some(plan_with(&[&["sh", "-c", "a"]], true, Some("a"))));
+    assert_eq!(script.digest().as_str(), "bbe769f02351d8af621dbfe4035542ef703670f487b2896eef6cdb2e2030e533");
 }
 
 /// Changes one thing of a plan, as its stored form has it.
@@ -122,16 +146,20 @@ fn every_single_field_is_bound() {
             Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Method),
         ),
         ("a subject's kind, host", Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Host)),
+        ("a subject's kind, tree", Box::new(|parts| parts.preparation.subjects[0].kind = SubjectKind::Tree)),
         ("a subject", text(|parts| &mut parts.preparation.subjects[1].value)),
         ("a subject less", Box::new(|parts| drop(parts.preparation.subjects.pop()))),
         ("the order of subjects", Box::new(|parts| parts.preparation.subjects.reverse())),
         ("no plan", Box::new(|parts| parts.preparation.plan = None)),
         ("the folder", in_plan("/cwd", json!("/"))),
         ("the environment", environment(json!({ "A": "1" }))),
+        ("a variable's name", environment(json!({ "B": "1" }))),
         ("a variable's value", environment(json!({ "A": "2" }))),
         ("what was added to the environment", in_plan("/addedEnv", json!({ "A": "1" }))),
-        ("who reads the words", in_plan("/opaque", json!({ "reason": "", "script": "git status" }))),
-        ("a script", in_plan("/opaque", json!({ "reason": "", "script": "git push" }))),
+        ("an added variable's name", in_plan("/addedEnv", json!({ "B": "1" }))),
+        ("an added variable", in_plan("/addedEnv", json!({ "A": "2" }))),
+        ("a script for a shell", in_plan("/opaque", json!({ "reason": "", "script": "git status" }))),
+        ("another script", in_plan("/opaque", json!({ "reason": "", "script": "git push" }))),
         ("how a step follows", in_plan("/steps/1/join", json!("and"))),
         ("how a step follows, or", in_plan("/steps/1/join", json!("or"))),
         ("a program", in_plan("/steps/0/pipeline/0/program/path", json!("/bin/git"))),
@@ -185,7 +213,8 @@ fn small() -> impl Strategy<Value = String> {
 }
 
 fn preparation() -> impl Strategy<Value = Preparation> {
-    let kind = select(&[SubjectKind::Path, SubjectKind::Host, SubjectKind::Url, SubjectKind::Method][..]);
+    use SubjectKind::{Host, Method, Path, Tree, Url};
+    let kind = select(&[Path, Tree, Host, Url, Method][..]);
     let subjects = vec((kind, small()).prop_map(|(kind, value)| Subject { kind, value }), 0..3);
     let words = vec(vec(small(), 0..3), 0..3);
     let plan = option::of(words.prop_map(|commands| {

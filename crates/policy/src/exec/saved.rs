@@ -104,3 +104,31 @@ fn git_only_looks(launch: &Launch) -> bool {
         && args.first().is_some_and(|subcommand| LOOKING.contains(&subcommand.as_str()))
         && !args.iter().any(|arg| LOOKING_OPTIONS.iter().any(|option| programs::abbreviates(arg, option)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::tests::plan_called_as;
+
+    #[test]
+    fn git_by_the_name_of_a_launcher_is_left_open_in_no_way() {
+        let open = |name: &str| {
+            let plan = plan_called_as(name, &["/usr/bin/git", "log"]);
+            plan.launches().all(may_be_open)
+        };
+        assert!(open("git"));
+        assert!(!open("env"));
+    }
+
+    #[test]
+    fn what_was_called_as_nothing_is_covered_by_nothing() {
+        let mut value = serde_json::to_value(plan_called_as("mytool", &["/usr/bin/mytool"])).unwrap();
+        let command = CommandMatch { program: "/usr/bin/mytool".to_owned(), args: Vec::new(), open: false };
+        let rule = AllowMatch::Commands(vec![command]);
+        assert!(covers(&rule, &serde_json::from_value(value.clone()).unwrap()));
+        value["steps"][0]["pipeline"][0]["argv"] = serde_json::json!([]);
+        assert!(!covers(&rule, &serde_json::from_value(value.clone()).unwrap()));
+        value["steps"] = serde_json::json!([]);
+        assert!(!covers(&rule, &serde_json::from_value(value).unwrap()));
+    }
+}

@@ -72,17 +72,17 @@ fn wild<P, T>(
     while let Some(item) = text.get(at_text) {
         match pattern.get(at_pattern) {
             Some(star) if is_star(star) => {
-                retry = Some((at_pattern, at_text));
                 at_pattern += 1;
+                retry = Some((at_pattern, at_text));
             }
             Some(wanted) if fits(wanted, item) => {
                 at_pattern += 1;
                 at_text += 1;
             }
             _ => {
-                let Some((star, taken)) = retry else { return false };
-                retry = Some((star, taken + 1));
-                (at_pattern, at_text) = (star + 1, taken + 1);
+                let Some((behind_star, taken)) = &mut retry else { return false };
+                *taken += 1;
+                (at_pattern, at_text) = (*behind_star, *taken);
             }
         }
     }

@@ -77,6 +77,13 @@ pub(crate) fn plan_with(commands: &[&[&str]], trusted: bool, opaque: Option<&str
     serde_json::from_value(plan).unwrap()
 }
 
+/// One program that is not what it was called as.
+pub(crate) fn plan_called_as(name: &str, argv: &[&str]) -> Plan {
+    let mut value = serde_json::to_value(plan(&[argv])).unwrap();
+    value["steps"][0]["pipeline"][0]["argv"][0] = name.into();
+    serde_json::from_value(value).unwrap()
+}
+
 pub(crate) fn policy(profile: Profile) -> ToolPolicy {
     ToolPolicy { base: Base { profile, ..Base::default() }, ..ToolPolicy::default() }
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tidegate_protocol::Risk;
 
 use super::{
-    decide, gist, global, list, open_exec, pipeline, plan, plan_with, policy, prepared, running, touching,
-    with,
+    decide, gist, global, list, open_exec, pipeline, plan, plan_called_as, plan_with, policy, prepared,
+    running, touching, with,
 };
 use crate::call::{Preparation, Prepared, Subject, SubjectKind};
 use crate::tools::{
@@ -120,7 +120,8 @@ fn conditions_look_at_what_a_call_touches_and_says() {
         (json!({ "command": [["git"]] }), &[], json!({}), false),
     ] {
         let decision = decide(&ruled(&deny(&when, &Value::Null)), &calling(subjects, args.clone()));
-        assert_eq!(decision.verdict == Verdict::Deny, applies, "{when} on {subjects:?} {args}");
+        let expected = if applies { Verdict::Deny } else { Verdict::Allow };
+        assert_eq!(decision.verdict, expected, "{when} on {subjects:?} {args}");
     }
 }
 
@@ -149,6 +150,40 @@ fn an_exception_holds_only_for_everything_a_call_touches() {
 }
 
 #[test]
+fn a_folder_counts_with_everything_that_may_be_in_it() {
+    use SubjectKind::{Path, Tree};
+    for (when, subject, applies) in [
+        (json!({ "path": ["src/secret/**"] }), (Tree, "src"), true),
+        (json!({ "path": ["**/.env"] }), (Tree, "."), true),
+        (json!({ "path": ["src/secret/**"] }), (Tree, "docs"), false),
+        (json!({ "path": ["src/secret/**"] }), (Path, "src"), false),
+        // It is no host, whatever it is called.
+        (json!({ "host": ["src"] }), (Tree, "src"), false),
+    ] {
+        let decision = decide(&ruled(&deny(&when, &Value::Null)), &calling(&[subject], json!({})));
+        assert_eq!(decision.verdict == Verdict::Deny, applies, "{when} on {subject:?}");
+    }
+}
+
+#[test]
+fn an_exception_for_a_folder_holds_only_if_it_is_for_everything_in_it() {
+    use SubjectKind::{Path, Tree};
+    for (unless, subject, excepted) in [
+        ("docs/**", (Tree, "docs"), true),
+        ("docs/**", (Tree, "docs/a"), true),
+        ("docs/**", (Tree, "."), false),
+        ("docs", (Tree, "docs"), false),
+        ("docs/*", (Tree, "docs/a"), false),
+        ("docs", (Path, "docs"), true),
+        ("docs/*", (Path, "docs/a"), true),
+    ] {
+        let policy = ruled(&deny(&json!({}), &json!({ "path": [unless] })));
+        let decision = decide(&policy, &calling(&[subject], json!({})));
+        assert_eq!(decision.verdict == Verdict::Allow, excepted, "{unless} on {subject:?}");
+    }
+}
+
+#[test]
 fn a_command_is_known_by_its_first_words() {
     let policy = ruled(&deny(&json!({ "command": [["git", "push"], ["/usr/bin/make"]] }), &Value::Null));
     for (commands, applies) in [
@@ -170,9 +205,7 @@ fn a_command_is_known_by_its_first_words() {
 
 /// A program that is not what it was called as.
 fn called_as(name: &str, path: &str) -> Prepared {
-    let mut value = serde_json::to_value(plan(&[&[path, "push"]])).unwrap();
-    value["steps"][0]["pipeline"][0]["argv"][0] = name.into();
-    running("exec", serde_json::from_value(value).unwrap())
+    running("exec", plan_called_as(name, &[path, "push"]))
 }
 
 #[test]
@@ -220,6 +253,8 @@ fn a_program_that_starts_what_its_arguments_say_may_be_what_a_rule_denies_and_as
     // Also by another name.
     assert_eq!(decide(&policy, &called_as("harmless", "/usr/bin/env")).verdict, Verdict::Ask);
     assert_eq!(decide(&policy, &called_as("env", "/usr/bin/coreutils")).verdict, Verdict::Ask);
+    // The name is not one of the arguments.
+    assert_eq!(decide(&policy, &called_as("-exec", "/usr/bin/find")).verdict, Verdict::Allow);
     // Rules about other things have no doubts.
     let paths = ruled(&deny(&json!({ "path": ["a"] }), &Value::Null));
     assert_eq!(decide(&paths, &running("exec", plan(&[&["env", "ls"]]))).verdict, Verdict::Allow);
@@ -269,6 +304,13 @@ fn a_rule_whose_examples_hold_is_taken() {
         ],
     });
     pipeline(&ruled(&with_examples(&examples)));
+}
+
+#[test]
+fn an_example_is_matched_by_any_of_several_commands() {
+    let mut rule = deny(&json!({ "command": [["git", "push"], ["make"]] }), &Value::Null);
+    rule["examples"] = json!({ "matches": [{ "command": [["make"]] }, { "command": [["git", "push"]] }] });
+    pipeline(&ruled(&rule));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tidegate_policy::approval::AllowMatch;
 use tidegate_policy::exec::{
-    Ask, ExecPolicy, ExecVerdict, Plan, PlanError, Security, covers, judge, suggestion,
+    Ask, ExecPolicy, ExecVerdict, Plan, PlanError, PlanPlace, Security, covers, judge, suggestion,
 };
 use tidegate_policy::tools::Verdict;
 use tidegate_policy::{Preparation, Prepared, Requester};
@@ -45,6 +45,7 @@ fn a_prefix_is_refused_where_other_arguments_could_write_or_start_programs() {
         assert_eq!(saved(script, Some(0)), None, "{script}");
         assert_eq!(saved(script, Some(1)), None, "{script}");
     }
+    assert_eq!(saved("git", Some(0)), None);
     assert!(saved("tar -tf a", None).is_some());
 }
 
@@ -77,6 +78,8 @@ fn a_rule_about_a_path_is_about_that_path_only() {
     assert!(covers(&rule, &plan("/usr/bin/mytool")));
     assert!(!covers(&rule, &plan("/opt/mytool")));
     assert!(!covers(&rule, &plan("./mytool")));
+    assert!(!covers(&rule, &plan("mytool; other")));
+    assert!(!covers(&rule, &plan("other | mytool")));
     assert!(!covers(&AllowMatch::Subjects(Vec::new()), &plan("mytool")));
     assert!(!covers(&AllowMatch::Commands(Vec::new()), &plan("mytool")));
 }
@@ -174,6 +177,66 @@ fn each_setting_is_named_when_it_decides() {
 }
 
 #[test]
+fn our_state_is_known_by_its_bare_name_beside_it() {
+    let rule_in = |cwd: &str, script: &str| {
+        let place = PlanPlace { cwd: cwd.to_owned(), ..place() };
+        judge(&Plan::of_script(script, place, &Machine).unwrap(), &policy(), &[]).rule
+    };
+    assert_eq!(rule_in("/home/ada", "cat .tidegate"), "state");
+    assert_eq!(rule_in("/home/ada", "cat .tidegate2"), "allowlist");
+    assert_eq!(rule_in(CWD, "cat .tidegate"), "allowlist");
+    assert_eq!(rule_in("/home/ada/.tidegate", "ls"), "state");
+    assert_eq!(rule_in("/home/ada/.tidegate/workspace", "cat secrets"), "allowlist");
+}
+
+#[test]
+fn the_home_of_somebody_else_is_not_ours() {
+    let forbidden = vec!["/home/ada/x".to_owned(), "/home/adabob/x".to_owned()];
+    let policy = ExecPolicy { forbidden, ..policy() };
+    // The `&` makes it a script.
+    let rule = |script: &str| judge(&plan(script), &policy, &[]).rule;
+    assert_eq!(rule("cat ~bob/x &"), "allowlist");
+    assert_eq!(rule("cat ~/x &"), "state");
+    assert_eq!(rule("cat $HOME/x &"), "state");
+    assert_eq!(rule("cat ${HOME}/x &"), "state");
+}
+
+#[test]
+fn a_folder_that_commands_may_name_opens_no_other() {
+    let rule = |script: &str, roots: &[&str]| {
+        let roots = roots.iter().map(|root| (*root).to_owned()).collect();
+        judge(&plan(script), &ExecPolicy { roots, ..policy() }, &[]).rule
+    };
+    let both = ["/home/ada/.tidegate/a", "/home/ada/.tidegate/b"];
+    for (script, roots, expected) in [
+        ("cat /home/ada/.tidegate/a/x", &[][..], "state"),
+        ("cat /home/ada/.tidegate/a/x", &both[..1], "allowlist"),
+        ("cat /home/ada/.tidegate/a/x", &both, "allowlist"),
+        ("cat /home/ada/.tidegate/b/x", &both, "allowlist"),
+        ("cat /home/ada/.tidegate/b/x", &both[..1], "state"),
+        ("cat /home/ada/.tidegate/c/x", &both, "state"),
+    ] {
+        assert_eq!(rule(script, roots), expected, "{script} {roots:?}");
+    }
+}
+
+#[test]
+fn a_tilde_alone_is_the_home_too() {
+    let policy = ExecPolicy { forbidden: vec!["/home/ada".to_owned()], ..policy() };
+    let place = PlanPlace { cwd: "/srv".to_owned(), ..place() };
+    let rule = |script| judge(&Plan::of_script(script, place.clone(), &Machine).unwrap(), &policy, &[]).rule;
+    assert_eq!(rule("ls ~ &"), "state");
+    assert_eq!(rule("ls . &"), "allowlist");
+}
+
+#[test]
+fn a_question_names_the_first_program_that_is_not_covered() {
+    let saved = rules(vec![command("/usr/bin/mytool", &[], false)]);
+    let judged = judge(&plan("mytool; one x; two y"), &policy(), &saved);
+    assert_eq!(judged.reason, "/usr/bin/one is not on the allowlist with these arguments");
+}
+
+#[test]
 fn a_command_that_cannot_be_a_plan_says_why() {
     assert_eq!(try_plan(" \n"), Err(PlanError::Empty));
     assert_eq!(try_plan("echo a\0b"), Err(PlanError::Nul));
@@ -196,6 +259,8 @@ fn an_argument_list_is_taken_as_it_is() {
     };
     assert_eq!(refused(&[]), PlanError::Empty);
     assert_eq!(refused(&[""]), PlanError::Empty);
+    assert_eq!(refused(&["", "mytool"]), PlanError::Empty);
+    assert!(Plan::of_argv(vec!["mytool".to_owned(), String::new()], place(), &Machine).is_ok());
     assert_eq!(refused(&["a", "b\0"]), PlanError::Nul);
     assert_eq!(refused(&["missing"]), PlanError::NotFound { word: "missing".to_owned() });
 }
