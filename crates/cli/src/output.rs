@@ -97,7 +97,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// Cells of a terminal: East Asian characters take two, our own styles none.
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     let mut cells = 0;
     let mut characters = text.chars();
     while let Some(c) = characters.next() {

@@ -59,7 +59,7 @@ fn a_yes_from_another_command_lets_exactly_this_call_run() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(std::fs::read_to_string(workspace(&home).join("new.txt")).unwrap(), "written");
     let late = home.call(&["approvals", "deny", &id(&asked)]).fails("INVALID_VALUE");
-    assert!(late.message.contains("it is used"), "{late:?}");
+    assert!(late.message.contains("settled before: approved, run"), "{late:?}");
     assert_eq!(home.call(&["approvals", "list", "--json"]).json()["approvals"], json!([]));
     let all = home.call(&["approvals", "list", "--all", "--json"]).json();
     assert_eq!(all["approvals"][0]["state"], "used");

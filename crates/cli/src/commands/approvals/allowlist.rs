@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_engine::Settings;
 use tidegate_policy::approval::allow_rule_view;
+use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::{AllowCommand, AllowRuleView};
-use tidegate_protocol::{AllowRuleId, ErrorCode};
 use tidegate_runtime::iso_timestamp;
 
 use super::answer::prefix;
@@ -15,8 +15,9 @@ use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::commands::sessions::titles;
+use crate::commands::tools::fitted;
 use crate::failure::{Failure, With as _};
-use crate::output::{print, print_json, print_line, printable, table};
+use crate::output::{print, print_json, print_line, printable};
 use crate::reach::reach;
 use crate::store::open_existing;
 use crate::texts::tools as words;
@@ -33,19 +34,24 @@ fn rules(app: &App, parsed: &Parsed) -> Result<Vec<AllowRuleView>, Failure> {
     })
 }
 
+/// A time to the minute; programs get the whole of it.
+fn minute(unix_ms: i64) -> String {
+    iso_timestamp(unix_ms).replace('T', " ").chars().take("2026-01-01 00:00".len()).chain(['Z']).collect()
+}
+
 pub(in crate::commands) fn allowlist(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let rules = rules(app, parsed)?;
     if parsed.has("json") {
         print_json(&json!({ "rules": rules }))?;
     } else if rules.is_empty() {
-        print_line(app.say(words::NO_RULES))?;
+        print_line(&app.fill(words::NO_RULES, &[("program", &app.program)]))?;
     } else {
         let mut lines = vec![titles(app, words::RULE_TITLES)];
         lines.extend(rules.into_iter().map(|rule| {
-            let used = rule.last_used_at.map_or_else(|| "-".to_owned(), iso_timestamp);
-            vec![rule.id.to_string(), rule.agent, rule.tool, rule.rule, rule.created_by, used]
+            let used = rule.last_used_at.map_or_else(|| app.say(words::NEVER_USED).to_owned(), minute);
+            vec![rule.id.to_string(), rule.agent, rule.tool, used, rule.rule]
         }));
-        print(&table(&lines))?;
+        print(&fitted(app, &lines))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,14 +85,15 @@ pub(in crate::commands) fn remove(app: &App, _command: &'static Command, parsed:
     };
     let rules = rules(app, parsed)?;
     let mut meant = rules.iter().filter(|rule| rule.id.to_string().starts_with(&wanted));
-    let id: AllowRuleId = match (meant.next().filter(|_| !wanted.is_empty()), meant.next()) {
-        (Some(rule), None) => rule.id,
+    let rule = match (meant.next().filter(|_| !wanted.is_empty()), meant.next()) {
+        (Some(rule), None) => rule,
         (None, _) => return Err(none()),
         (Some(_), Some(_)) => {
             let message = words::AMBIGUOUS_RULE.with(&[("id", &printable(&wanted))]);
             return Err(Failure::new(ErrorCode::InvalidValue, message));
         }
     };
+    let id = rule.id;
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let removed = block_on(async {
@@ -98,7 +105,7 @@ pub(in crate::commands) fn remove(app: &App, _command: &'static Command, parsed:
     if parsed.has("json") {
         print_json(&json!({ "removed": id }))?;
     } else {
-        print_line(&app.fill(words::RULE_REMOVED, &[("id", &id)]))?;
+        print_line(&app.fill(words::RULE_REMOVED, &[("rule", &rule.rule), ("tool", &rule.tool)]))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,16 +3,19 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use tidegate_engine::Settings;
-use tidegate_protocol::ErrorCode;
-use tidegate_protocol::api::{AnswerApproval, ApprovalDecision};
+use tidegate_config::Loaded;
+use tidegate_engine::{Home, Settings};
+use tidegate_policy::approval::allow_rule_view;
+use tidegate_protocol::api::{AllowRuleView, AnswerApproval, ApprovalDecision};
+use tidegate_protocol::{ApprovalId, ErrorCode, TenantId};
 
 use super::find;
+use super::words_of::state;
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::failure::{Failure, With as _};
-use crate::output::{print_json, print_line};
+use crate::output::{print_json, print_line, printable};
 use crate::reach::reach;
 use crate::store::open_existing;
 use crate::texts::tools as words;
@@ -51,7 +54,12 @@ fn answer(app: &App, parsed: &Parsed, answer: &AnswerApproval) -> Outcome {
     let tenant = Settings::new(&loaded).scope(None)?.tenant;
     let answered = block_on(async {
         let store = open_existing(&home, &loaded.config).await?;
-        let id = find(app, store, &tenant, &parsed.arguments[0]).await?.id;
+        let approval = find(app, store, &tenant, &parsed.arguments[0]).await?;
+        if answer.prefix.is_some() && approval.question.plan.is_none() {
+            let message = words::PREFIX_WITHOUT_COMMAND.with(&[("tool", &printable(&approval.tool))]);
+            return Err(Failure::new(ErrorCode::InvalidValue, message));
+        }
+        let id = approval.id;
         reach(app, &home, &loaded, "approvals", async |reach| reach.answer(id, answer).await).await
     })?;
     let approval = &answered.approval;
@@ -64,10 +72,28 @@ fn answer(app: &App, parsed: &Parsed, answer: &AnswerApproval) -> Outcome {
             ApprovalDecision::Deny => words::DENIED_CALL,
         };
         print_line(&app.fill(text, &[("tool", &approval.tool)]))?;
+        if let Some(rule) = block_on(saved(&home, &loaded, &tenant, approval.id))? {
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("rule", &rule.rule), ("id", &rule.id), ("program", &app.program)];
+            print_line(&app.fill(words::SAVED_RULE, &values))?;
+        }
     }
     if answered.won {
         return Ok(ExitCode::SUCCESS);
     }
-    let message = words::SETTLED_BEFORE.with(&[("id", &approval.id), ("state", &approval.state)]);
+    let message =
+        words::SETTLED_BEFORE.with(&[("id", &approval.id), ("state", &state(app, &approval.state))]);
     Err(Failure::new(ErrorCode::InvalidValue, message))
+}
+
+/// The rule that an answer saved, as it is from now on.
+async fn saved(
+    home: &Home,
+    loaded: &Loaded,
+    tenant: &TenantId,
+    approval: ApprovalId,
+) -> Result<Option<AllowRuleView>, Failure> {
+    let Some(store) = open_existing(home, &loaded.config).await? else { return Ok(None) };
+    let rules = store.allow_rules(tenant, None).await?;
+    Ok(rules.iter().find(|rule| rule.approval == Some(approval)).map(allow_rule_view))
 }

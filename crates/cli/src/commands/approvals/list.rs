@@ -8,17 +8,19 @@ use tidegate_policy::approval::{ApprovalState, view};
 use tidegate_protocol::api::ApprovalView;
 use tidegate_storage::ApprovalFilter;
 
+use super::words_of::{state, time_left};
 use crate::Outcome;
 use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::commands::sessions::{limit, titles};
-use crate::output::{print, print_json, print_line, table};
+use crate::commands::tools::fitted;
+use crate::output::{print, print_json, print_line};
 use crate::store::open_existing;
 use crate::texts::tools as words;
 
 /// Characters of a call that a list shows.
-const SHOWN: usize = 60;
+const SHOWN: usize = 120;
 
 pub(in crate::commands) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
@@ -45,32 +47,51 @@ pub(in crate::commands) fn list(app: &App, command: &'static Command, parsed: &P
     } else {
         let mut lines = vec![titles(app, words::APPROVAL_TITLES)];
         lines.extend(views.iter().map(|view| {
-            let left = (view.expires_at - now).max(0) / 1_000;
-            let until = if view.state == "pending" { format!("{left} s") } else { String::new() };
+            let pending = view.state == "pending";
+            let until = if pending { time_left(app, view.expires_at - now) } else { String::new() };
             vec![
                 view.id.to_string(),
-                view.state.clone(),
+                state(app, &view.state),
                 until,
                 view.agent.clone(),
                 view.tool.clone(),
                 shortened(&gist(view)),
             ]
         }));
-        print(&table(&lines))?;
+        print(&fitted(app, &lines))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one thing about a call that tells most.
+/// The one thing about a call that tells most. Of several commands none is left out: the last may be the one that counts.
 fn gist(view: &ApprovalView) -> String {
-    let first = view.commands.first().or(view.subjects.first()).cloned();
-    first.unwrap_or_else(|| view.args.to_string())
+    // Before a script there is only the shell that reads it.
+    let told = if view.shell { view.commands.get(1..).unwrap_or_default() } else { &view.commands };
+    if !told.is_empty() {
+        return told.join(" ");
+    }
+    view.subjects.first().cloned().unwrap_or_else(|| view.args.to_string())
 }
 
+/// The beginning and the end of a long text, on one line.
 fn shortened(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line.to_owned(),
+    let line: Vec<char> = text.chars().map(|c| if c == '\n' { ' ' } else { c }).collect();
+    if line.len() <= SHOWN {
+        return line.into_iter().collect();
+    }
+    let half = SHOWN / 2;
+    let (start, end) = (&line[..half], &line[line.len() - half..]);
+    start.iter().chain(&[' ', '…', ' ']).chain(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHOWN, shortened};
+
+    #[test]
+    fn a_long_call_is_shown_with_its_end() {
+        assert_eq!(shortened("echo a\nrm b"), "echo a rm b");
+        let long = shortened(&format!("echo {} && rm -rf x", "a ".repeat(SHOWN)));
+        assert!(long.starts_with("echo a") && long.contains('…') && long.ends_with("&& rm -rf x"), "{long}");
     }
 }

@@ -5,6 +5,7 @@ mod answer;
 mod list;
 mod sheet;
 mod show;
+mod words_of;
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ async fn find(
         (Some(approval), None) => Ok(approval),
         (None, _) => Err(none(app, wanted)),
         (Some(_), Some(_)) => {
-            let message = words::AMBIGUOUS_APPROVAL.with(&[("id", &printable(wanted))]);
+            let message =
+                words::AMBIGUOUS_APPROVAL.with(&[("id", &printable(wanted)), ("program", &app.program)]);
             Err(Failure::new(ErrorCode::InvalidValue, message))
         }
     }

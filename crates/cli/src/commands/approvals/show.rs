@@ -8,11 +8,12 @@ use tidegate_policy::approval::view;
 
 use super::{find, sheet};
 use crate::Outcome;
-use crate::app::{App, home_of};
+use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_line};
 use crate::store::open_existing;
+use crate::texts::tools as words;
 
 pub(in crate::commands) fn show(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
@@ -27,6 +28,10 @@ pub(in crate::commands) fn show(app: &App, _command: &'static Command, parsed: &
         print_json(&json!(view))?;
     } else {
         print(&sheet(app, &view))?;
+        if view.state == "pending" && now_ms() < view.expires_at {
+            let answers = app.fill(words::Q_ANSWERS, &[("program", &app.program), ("id", &view.id)]);
+            print_line(&format!("\n{answers}"))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

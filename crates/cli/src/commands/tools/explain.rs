@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use tidegate_policy::Prepared;
 use tidegate_policy::inert::inert_line;
-use tidegate_policy::tools::{Decision, Verdict};
+use tidegate_policy::tools::{Decision, StageKind, Verdict};
 use tidegate_protocol::ErrorCode;
 
-use super::{Known, arguments, call, decided_json, verdict};
+use super::remedy::Remedy;
+use super::{Known, arguments, call, decided_json, fitted, verdict};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
@@ -76,15 +77,25 @@ fn explained(
         vec![app.say(words::EXPLAIN_STAGE).to_owned(), name(&json!(decision.stage))],
         vec![app.say(words::EXPLAIN_REASON).to_owned(), printable(&decision.reason)],
     ];
+    if decision.verdict == Verdict::Deny {
+        let way = Remedy::of(&name(&json!(decision.stage)), &decision.rule, tool, &known.tools);
+        facts.push(vec![app.say(words::EXPLAIN_CHANGE).to_owned(), printable(&way.text(app))]);
+    }
+    if decision.verdict == Verdict::Ask && prepared.is_some() {
+        let again = if decision.can_be_saved { words::EXPLAIN_SAVED } else { words::EXPLAIN_EVERY_TIME };
+        facts.push(vec![app.say(words::EXPLAIN_AGAIN).to_owned(), app.say(again).to_owned()]);
+    }
     facts.extend(prepared.iter().flat_map(|prepared| touched(app, prepared)));
     let titles = app.say(words::EXPLAIN_TITLES).split(',').map(|title| app.output.dim(title)).collect();
     let mut trail: Vec<Vec<String>> = vec![titles];
     trail.extend(decision.trail.iter().map(|said| {
         vec![name(&json!(said.stage)), app.say(verdict(said.verdict)).to_owned(), printable(&said.rule)]
     }));
-    let mut text = format!("{}\n{}", app.output.bold(&lead), table(&facts));
+    let mut text = format!("{}\n{}", app.output.bold(&lead), fitted(app, &facts));
     if trail.len() > 1 {
-        let _ = write!(text, "\n{}\n{}", app.say(words::EXPLAIN_TRAIL), table(&trail));
+        let saved = decision.trail.iter().any(|said| said.stage == StageKind::Saved);
+        let heading = if saved { words::EXPLAIN_TRAIL_SAVED } else { words::EXPLAIN_TRAIL };
+        let _ = write!(text, "\n{}\n{}", app.say(heading), table(&trail));
     }
     text
 }

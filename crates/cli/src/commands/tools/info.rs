@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 use tidegate_policy::tools::Decision;
 use tidegate_tools::ToolSpec;
 
+use super::fit::paragraph;
 use super::list::spec_json;
-use super::{Known, decided_json, risk, verdict};
+use super::{Known, decided_json, fitted, risk, verdict};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
 use crate::failure::Failure;
-use crate::output::{print, print_json, print_line, printable, table};
+use crate::output::{print, print_json, print_line, printable};
 use crate::texts::tools as words;
 
 pub(in crate::commands) fn info(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -52,7 +53,7 @@ fn defaults(schema: &Value) -> Map<String, Value> {
 
 fn sheet(app: &App, known: &Known, spec: &ToolSpec, decision: &Decision) -> Result<(), Failure> {
     let agent = known.scope.agent.as_str();
-    print_line(&format!("{}\n", printable(&spec.description)))?;
+    print_line(&format!("{}\n", paragraph(app, &printable(&spec.description))))?;
     let timeout = match spec.timeout {
         Some(timeout) => format!("{} s", timeout.as_secs_f64()),
         None => app.say(words::OWN_TIME).to_owned(),
@@ -71,14 +72,37 @@ fn sheet(app: &App, known: &Known, spec: &ToolSpec, decision: &Decision) -> Resu
             format!("{} ({})", app.say(verdict(decision.verdict)), printable(&decision.rule)),
         ],
     ]);
-    print(&table(&lines))?;
+    print(&fitted(app, &lines))?;
     let arguments = arguments(app, &spec.input_schema);
     if arguments.is_empty() {
         return print_line(&format!("\n{}", app.say(words::NO_ARGUMENTS)));
     }
     print_line(&format!("\n{}", app.output.bold(app.say(words::INFO_ARGUMENTS))))?;
     let titles = app.say(words::ARGUMENT_TITLES).split(',').map(|title| app.output.dim(title)).collect();
-    print(&table(&[vec![titles], arguments].concat()))
+    print(&fitted(app, &[vec![titles], arguments].concat()))?;
+    let example = app.fill(
+        words::INFO_EXAMPLE,
+        &[
+            ("program", &app.program),
+            ("tool", &printable(&spec.name)),
+            ("args", &example(&spec.input_schema)),
+        ],
+    );
+    print_line(&format!("\n{}", app.output.dim(&example)))
+}
+
+/// A call with what it must have, to be filled in.
+fn example(schema: &Value) -> Value {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let value = |name: &str| match kind(&schema["properties"][name]).as_str() {
+        "integer" | "number" => json!(1),
+        "boolean" => json!(true),
+        "array" => json!([]),
+        "object" => json!({}),
+        choices if choices.contains(" | ") => choices.split(" | ").next().unwrap_or_default().into(),
+        _ => "…".into(),
+    };
+    required.map(|name| (name.to_owned(), value(name))).collect::<Map<_, _>>().into()
 }
 
 fn arguments(app: &App, schema: &Value) -> Vec<Vec<String>> {
@@ -124,6 +148,18 @@ mod tests {
             "path": {"type": "string"}, "maxBytes": {"type": "integer", "default": 204_800}, "x": {"default": null},
         }});
         assert_eq!(Value::Object(defaults(&schema)), json!({"maxBytes": 204_800}));
+    }
+
+    #[test]
+    fn an_example_has_what_a_call_must_have() {
+        let schema = json!({
+            "properties": {
+                "path": {"type": "string"}, "n": {"type": ["integer", "null"]},
+                "how": {"enum": ["list", "kill"]}, "not": {"type": "string"},
+            },
+            "required": ["path", "n", "how"],
+        });
+        assert_eq!(example(&schema), json!({"path": "…", "n": 1, "how": "list"}));
     }
 
     #[test]

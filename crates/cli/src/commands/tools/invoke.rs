@@ -1,19 +1,23 @@
 //! `tools invoke`: run one tool by hand, under the same rules as an agent.
 
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use tidegate_engine::Settings;
 use tidegate_protocol::api::{Asking, InvokeTool};
 use tidegate_protocol::{Block, ToolResult, ToolSource};
 
+use super::hint::hint;
 use super::{arguments, root};
 use crate::Outcome;
 use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::commands::{auth, block_on};
-use crate::output::print_json;
+use crate::output::{complain, print_json};
 use crate::reach::reach;
+use crate::toolbox::tools_to_look_at;
 
 pub(in crate::commands) fn invoke(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let args = arguments(command, parsed)?.unwrap_or_else(|| json!({}));
@@ -37,6 +41,12 @@ pub(in crate::commands) fn invoke(app: &App, command: &'static Command, parsed: 
         reach(app, &home, &loaded, "tools", async |reach| reach.invoke(app, &asked).await).await
     })?;
     print_json(&json!({ "call": call_json(&asked), "result": result_json(&result) }))?;
+    if let Some(error) = result.error.as_ref().filter(|_| std::io::stderr().is_terminal()) {
+        let registry = tools_to_look_at(&Settings::new(&loaded))?;
+        if let Some(hint) = hint(app, &asked, error, &loaded.config.tools, &registry) {
+            complain(&format!("\n{hint}"));
+        }
+    }
     Ok(if result.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

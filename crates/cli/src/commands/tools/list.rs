@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tidegate_policy::tools::Verdict;
 use tidegate_tools::ToolSpec;
 
-use super::{Known, risk, verdict};
+use super::{Known, fitted, risk, verdict};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
-use crate::output::{print, print_json, print_line, printable, table};
+use crate::output::{print, print_json, print_line, printable};
 use crate::texts::tools as words;
 
 pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -40,7 +40,11 @@ pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &
             printable(&first_sentence(about)),
         ]
     }));
-    print(&table(&lines))?;
+    print(&fitted(app, &lines))?;
+    if rows.iter().any(|(_, said)| *said != Verdict::Allow) {
+        let why = app.fill(words::LIST_WHY, &[("program", &app.program)]);
+        print_line(&format!("\n{}", app.output.dim(&why)))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,18 +1,23 @@
 //! `tools`: which there are, what policy says about them, and running one by hand.
 
 mod explain;
+mod fit;
+mod hint;
 mod info;
 mod invoke;
 mod list;
+mod remedy;
 
 use std::path::PathBuf;
 
 pub(super) use explain::explain;
+pub(super) use fit::fitted;
 pub(super) use info::info;
 pub(super) use invoke::invoke;
 pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
+use tidegate_config::schema::Tools;
 use tidegate_engine::{Home, Reserved, Settings, ToolContext};
 use tidegate_models::{OFFLINE, parse_ref};
 use tidegate_policy::approval::AllowRule;
@@ -42,6 +47,8 @@ struct Known {
     place: Place,
     pipeline: Pipeline,
     trust: Trust,
+    /// What the configuration says about tools.
+    tools: Tools,
     /// What people allowed for good.
     allowed: Vec<AllowRule>,
 }
@@ -69,6 +76,7 @@ impl Known {
             place,
             allowed: saved(&home, &loaded, &scope)?,
             registry: tools_to_look_at(&settings)?,
+            tools: loaded.config.tools.clone(),
             scope,
         })
     }
@@ -79,8 +87,7 @@ impl Known {
         }
         let message = words::TOOL_NOT_FOUND.with(&[("name", &printable(name))]);
         let failure = Failure::new(ErrorCode::NotFound, message);
-        let known = self.registry.specs().map(|spec| spec.name.as_str());
-        Err(match closest(&name.to_lowercase(), known) {
+        Err(match meant(&self.registry, name) {
             Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
             None => failure.with_hint(words::SEE_TOOLS.with(&[("program", &app.program)])),
         })
@@ -96,6 +103,14 @@ impl Known {
         let requester = self.place.requester.clone();
         self.decide(&Prepared::new(call, requester, spec.risk, spec.idempotent, Preparation::default()))
     }
+}
+
+/// The tool whose name was mistyped, or written without what stands before it.
+fn meant<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let ending = format!(".{name}");
+    let known = || registry.specs().map(|spec| spec.name.as_str());
+    known().find(|known| known.ends_with(&ending)).or_else(|| closest(&name, known()))
 }
 
 fn call(name: &str, args: Value) -> ToolCall {
