@@ -63,8 +63,9 @@ pub(in crate::commands) fn list(app: &App, command: &'static Command, parsed: &P
 
 /// The one thing about a call that tells most.
 fn gist(view: &ApprovalView) -> String {
-    let first = view.commands.first().or(view.subjects.first()).cloned();
-    first.unwrap_or_else(|| view.args.to_string())
+    // Of a script, that a shell reads it tells less than the script.
+    let command = if view.shell { view.commands.last() } else { view.commands.first() };
+    command.or(view.subjects.first()).cloned().unwrap_or_else(|| view.args.to_string())
 }
 
 fn shortened(text: &str) -> String {

@@ -54,15 +54,21 @@ impl Known {
         let scope = settings.scope(parsed.value("agent"))?;
         let session = parsed.value("session").unwrap_or(KEYBOARD);
         let model = parsed.value("model").and_then(|text| parse_ref(text, OFFLINE));
+        let place = place(app, &settings, &home, &scope, session, parsed)?;
+        // As the engine has it: a root inside our own folder may be named, the rest of that folder may not.
+        let state = [home.root().to_string_lossy().into_owned()];
+        let inside = place.root.starts_with(home.root()).then(|| place.requester.root.clone());
         let context = ToolContext {
             provider: model.as_ref().map(|model| model.provider.as_str()),
             model: model.as_ref().map(|model| model.model.as_str()),
+            forbidden: &state,
+            roots: inside.as_slice(),
             ..ToolContext::default()
         };
         Ok(Self {
             pipeline: settings.pipeline(&scope, &context)?,
             trust: settings.trust(&scope, session),
-            place: place(app, &settings, &home, &scope, session, parsed)?,
+            place,
             allowed: saved(&home, &loaded, &scope)?,
             registry: tools_to_look_at(&settings)?,
             scope,
