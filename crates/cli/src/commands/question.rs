@@ -3,7 +3,7 @@
 use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, ApprovalView};
 
 use super::approvals::sheet;
-use super::auth::ask::line;
+use super::auth::ask::line_or_end;
 use crate::app::App;
 use crate::output::complain;
 use crate::texts::tools as words;
@@ -32,7 +32,7 @@ impl Question {
     /// Asks until there is an answer. A terminal that went away says no.
     pub(crate) fn put(&self) -> AnswerApproval {
         complain(&format!("\n{}", self.shown));
-        self.answered(&mut |question| line(question).ok())
+        self.answered(&mut |question| line_or_end(question).ok().flatten())
     }
 
     fn answered(&self, typed: &mut dyn FnMut(&str) -> Option<String>) -> AnswerApproval {

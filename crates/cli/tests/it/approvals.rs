@@ -1,5 +1,9 @@
 //! `approvals …`: questions, their one answer, and what was allowed for good.
 
+mod commands;
+mod restart;
+mod shown;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -27,7 +31,7 @@ fn waiting(home: &Home) -> Running {
 }
 
 /// The question that waits, as soon as there is one.
-fn question(home: &Home) -> Value {
+pub(crate) fn question(home: &Home) -> Value {
     let start = Instant::now();
     loop {
         let list = home.call(&["approvals", "list", "--json"]).json();

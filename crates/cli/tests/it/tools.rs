@@ -1,5 +1,12 @@
 //! `tools …`: which there are, what policy says, and running one by hand.
 
+mod brood;
+mod children;
+mod contract;
+mod explain;
+mod forged;
+mod place;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

@@ -27,10 +27,15 @@ fn show(question: &str) {
 }
 
 pub(in crate::commands) fn line(question: &str) -> Result<String, Failure> {
+    Ok(line_or_end(question)?.unwrap_or_default())
+}
+
+/// Nothing when the input has ended: whoever was there is gone.
+pub(in crate::commands) fn line_or_end(question: &str) -> Result<Option<String>, Failure> {
     show(question);
     let mut line = String::new();
-    std::io::stdin().lock().take(LONGEST as u64).read_line(&mut line)?;
-    Ok(line.trim().to_owned())
+    let read = std::io::stdin().lock().take(LONGEST as u64).read_line(&mut line)?;
+    Ok((read > 0).then(|| line.trim().to_owned()))
 }
 
 pub(super) fn yes(question: &str) -> Result<bool, Failure> {

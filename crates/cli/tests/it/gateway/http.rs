@@ -2,11 +2,16 @@
 #![expect(clippy::disallowed_types, reason = "a stranger's request is one that a good client would not send")]
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What came back.
 #[derive(Debug)]
@@ -36,13 +41,31 @@ pub(crate) fn request(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Option<Answer> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout can be set");
+    let stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    talk(stream, address, method, path, headers, body)
+}
+
+/// The same through the control socket of a home.
+pub(crate) fn control(socket: &Path, method: &str, path: &str, body: &str) -> Option<Answer> {
+    let stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    talk(stream, "localhost", method, path, &[], body)
+}
+
+fn talk(
+    mut stream: impl Read + Write,
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Option<Answer> {
     let mut text =
         format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     let named = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     if !named("host") {
-        let _ = write!(text, "Host: {address}\r\n");
+        let _ = write!(text, "Host: {host}\r\n");
     }
     if !body.is_empty() && !named("content-type") {
         text.push_str("Content-Type: application/json\r\n");

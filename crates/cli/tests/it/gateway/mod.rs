@@ -8,7 +8,7 @@ mod errors;
 mod files;
 mod full;
 pub(crate) mod homes;
-mod http;
+pub(crate) mod http;
 mod joining;
 mod kills;
 pub(crate) mod live;
