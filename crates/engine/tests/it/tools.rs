@@ -288,7 +288,7 @@ async fn no_call_works_in_our_own_state(bench: &Bench<'_>) {
 async fn a_tool_is_on_record_under_its_own_name(bench: &Bench<'_>) {
     let engine = workshop(bench, json!({"tools": {"profile": "full"}}), &Arc::default()).await;
     let mut aliased = canary();
-    aliased.call.name = " File.Write ".to_owned();
+    aliased.call.name = String::from(" File.Write ");
     assert!(done(&engine, aliased).await.ok);
     let runs = on_record(&engine, "tool.run").await;
     let [row] = runs.as_slice() else { panic!("{runs:?}") };
