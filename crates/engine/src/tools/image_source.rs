@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use tidegate_net::{Address, Call, Client, Fetch, Headers, Method, Origin, Timeouts};
+use tidegate_net::{Address, Call, Client, Fetch, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Prepared, Subject, SubjectKind};
 use tidegate_protocol::Risk;
 use tidegate_tools::{Place, Root, ToolFailure, chosen_address, image_type, network_failure};
@@ -191,7 +191,7 @@ async fn fetch(client: &Client, url: &str, cap: u64) -> Result<(String, Vec<u8>)
         timeouts: Timeouts { idle: IDLE },
     };
     let limit = usize::try_from(cap).unwrap_or(usize::MAX);
-    let fetch = Fetch { call, redirects: REDIRECTS, deadline: FETCH_TIME, limit };
+    let fetch = Fetch { call, redirects: REDIRECTS, hosts: Hosts::Any, deadline: FETCH_TIME, limit };
     let fetched = client.fetch(fetch).await.map_err(|error| network_failure(&error))?;
     // The query may hold what is nobody's business.
     let shown =
