@@ -331,6 +331,7 @@ impl Requests {
         let call = self.call_of_tool(&format!("notes/{}.txt", self.draw()));
         let now = self.now();
         let question = Question {
+            root: "/srv/work".to_owned(),
             tool: call.tool().to_owned(),
             args: call.args().clone(),
             plan: None,

@@ -96,6 +96,9 @@ pub struct Question {
     pub tool: String,
     /// The arguments as they came.
     pub args: serde_json::Value,
+    /// The folder it is held to: what its paths are relative to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub root: String,
     /// The programs that would start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<crate::exec::Plan>,

@@ -15,6 +15,7 @@ impl Question {
         Self {
             tool: prepared.tool().to_owned(),
             args: covered(prepared.args()),
+            root: prepared.requester().root.clone(),
             plan: prepared.plan().map(Plan::without_env),
             subjects: prepared.subjects().to_vec(),
             preview: prepared.preview().map(str::to_owned),

@@ -29,7 +29,7 @@ pub fn view(approval: &Approval) -> ApprovalView {
         args: inert_value(&question.args),
         commands: plan.map(lines).unwrap_or_default(),
         shell: plan.is_some_and(|plan| plan.opaque().is_some()),
-        cwd: plan.map(|plan| inert_line(plan.cwd())),
+        cwd: folder(question).map(inert_line),
         env: plan.map(environment).unwrap_or_default(),
         subjects: question.subjects.iter().map(subject).collect(),
         preview: question.preview.as_deref().map(inert),
@@ -38,6 +38,16 @@ pub fn view(approval: &Approval) -> ApprovalView {
         answer_reason: answered.and_then(|answered| answered.reason.as_deref()).map(inert),
         created_at: approval.created_at,
         expires_at: approval.expires_at,
+    }
+}
+
+/// Where programs start, or what paths are relative to; nothing for a call that has to do with neither.
+fn folder(question: &Question) -> Option<&str> {
+    let files = |subject: &Subject| matches!(subject.kind, SubjectKind::Path | SubjectKind::Tree);
+    match &question.plan {
+        Some(plan) => Some(plan.cwd()),
+        None if question.subjects.iter().any(files) => Some(&question.root),
+        None => None,
     }
 }
 

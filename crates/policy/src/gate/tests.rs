@@ -36,6 +36,7 @@ fn grant_for(digest: &Digest) -> Grant {
         digest: digest.clone(),
         requester: "local:owner".to_owned(),
         question: Question {
+            root: String::new(),
             tool: "write".to_owned(),
             args: json!({}),
             plan: None,

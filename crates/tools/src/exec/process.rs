@@ -167,8 +167,12 @@ impl Tool for ProcessTool {
         let started = self.named(&Owner::of(&place.requester), &arguments)?;
         if let Some(input) = arguments.input(started.pty)? {
             can_be_written_to(&started)?;
-            preparation.preview =
-                Some(format!("input for {} ({:?}):\n{}", started.name, started.command, input.shown()));
+            preparation.preview = Some(format!(
+                "input for {} ({}):\n{}",
+                started.name,
+                started.command.escape_debug(),
+                input.shown()
+            ));
             preparation.conditions = vec![(PROCESS.to_owned(), started.identity())];
         }
         Ok(preparation)

@@ -54,6 +54,16 @@ async fn whoever_approves_sees_what_is_sent_and_to_what() {
 }
 
 #[tokio::test]
+async fn a_command_cannot_write_the_input_that_is_shown() {
+    let stage = Stage::new();
+    let name = stage.background("cat -u # ):\nharmless\n").await;
+    let args = json!({ "action": "write", "sessionId": name, "data": "real" });
+    let preparation = stage.process.prepare(&args, &stage.place).await.unwrap();
+    let preview = preparation.preview.unwrap();
+    assert_eq!(preview, format!("input for {name} (cat -u # ):\\nharmless\\n):\nreal"));
+}
+
+#[tokio::test]
 async fn a_program_is_written_to_until_its_input_ends() {
     let stage = Stage::new();
     let name = stage.background("cat").await;
