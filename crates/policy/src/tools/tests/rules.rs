@@ -173,6 +173,7 @@ fn an_exception_for_a_folder_holds_only_if_it_is_for_everything_in_it() {
         ("docs/**", (Tree, "docs/a"), true),
         ("docs/**", (Tree, "."), false),
         ("docs", (Tree, "docs"), false),
+        (".", (Tree, "."), false),
         ("docs/*", (Tree, "docs/a"), false),
         ("docs", (Path, "docs"), true),
         ("docs/*", (Path, "docs/a"), true),
