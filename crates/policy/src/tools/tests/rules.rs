@@ -173,6 +173,7 @@ fn an_exception_for_a_folder_holds_only_if_it_is_for_everything_in_it() {
         ("docs/**", (Tree, "docs/a"), true),
         ("docs/**", (Tree, "."), false),
         ("docs", (Tree, "docs"), false),
+        (".", (Tree, "."), false),
         ("docs/*", (Tree, "docs/a"), false),
         ("docs", (Path, "docs"), true),
         ("docs/*", (Path, "docs/a"), true),
@@ -318,13 +319,13 @@ fn a_rule_whose_examples_do_not_hold_is_refused_and_named() {
     let push = json!({ "command": [["git", "push"]] });
     let status = json!({ "command": [["git", "status"]] });
     let rule = "tools.rules[no-push]".to_owned();
-    let misses = problem(&with_examples(&json!({ "matches": [push, status] })));
+    let misses = problem(&with_examples(&json!({ "matches": [push, status, status] })));
     assert_eq!(misses, RuleProblem::Misses { rule: rule.clone(), example: 1 });
     assert_eq!(
         misses.to_string(),
         "tools.rules[no-push]: it is not about examples.matches[1], which says that it is"
     );
-    let matches = problem(&with_examples(&json!({ "misses": [status, status, push] })));
+    let matches = problem(&with_examples(&json!({ "misses": [status, status, push, push] })));
     assert_eq!(matches, RuleProblem::Matches { rule, example: 2 });
 }
 

@@ -156,7 +156,10 @@ fn a_saved_command_answers_the_exec_stage() {
     let other_agent = AllowRule { scope: scope("other"), ..rule.clone() };
     let other_tool = AllowRule { tool: "deploy".to_owned(), ..rule.clone() };
     for rule in [other_agent, other_tool] {
-        let decision = decide(&policy, &run, &[rule]);
+        let decision = decide(&policy, &run, std::slice::from_ref(&rule));
+        assert_eq!((decision.verdict, decision.allowed_by), (Verdict::Ask, None));
+        // Nor beside a rule of this agent for this tool that is about something else.
+        let decision = decide(&policy, &run, &[saved_command(5, "/usr/bin/ls", &[]), rule]);
         assert_eq!((decision.verdict, decision.allowed_by), (Verdict::Ask, None));
     }
     // What another stage asks remains a question, and the rule did not allow it.

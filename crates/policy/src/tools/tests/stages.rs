@@ -61,6 +61,18 @@ fn the_first_of_the_strictest_stages_decides() {
 }
 
 #[test]
+fn only_whoever_may_run_commands_may_patch_files() {
+    for (allowed, verdict) in
+        [("exec", Verdict::Allow), ("apply_patch", Verdict::Allow), ("group:plugins", Verdict::Deny)]
+    {
+        let mut stage = global();
+        stage.allow = Some(list(&[allowed]));
+        let decision = decide(&with(Profile::Full, stage), &call("apply_patch", Risk::Write));
+        assert_eq!(decision.verdict, verdict, "{allowed}");
+    }
+}
+
+#[test]
 fn a_sensitive_session_has_no_web_tools() {
     let pipeline = pipeline(&policy(Profile::Full));
     for (tool, risk) in [
