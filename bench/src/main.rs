@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "engine" => runtime.block_on(engine::run())?,
         "models" => models::run()?,
         "store" => runtime.block_on(store::run())?,
-        "tools" => runtime.block_on(tools::run())?,
+        "tools" => tools::run()?,
         other => {
             return Err(
                 format!("unknown benchmark {other:?}; there are: engine, models, store, tools").into()

@@ -20,7 +20,7 @@ use crate::stats::{p50_us, rounded};
 const ROUNDS: usize = 2_000;
 const STARTS: usize = 50;
 
-pub(crate) async fn run() -> Result<Value, Box<dyn Error>> {
+pub(crate) fn run() -> Result<Value, Box<dyn Error>> {
     let others = Cpu::now();
     let pipeline = Pipeline::new(&policy())?;
     let rules = saved();

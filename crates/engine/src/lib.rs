@@ -41,4 +41,4 @@ pub use settings::{GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use submit::{Follower, Request, Submitted};
-pub use tools::{Answering, Attendance, Invoke, NotAllowed, Reserved, Toolbox, image_tool_to_look_at};
+pub use tools::{Answering, Invoke, NotAllowed, Reserved, Toolbox, image_tool_to_look_at};

@@ -1,7 +1,6 @@
 //! The approvals service: one set of verbs for every surface on which somebody can answer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_policy::Principal;
@@ -90,17 +89,6 @@ impl Engine {
         core.unsealed.notify_one();
         Ok(removed)
     }
-
-    /// Says that somebody is there to answer questions, until it is dropped.
-    pub fn attend(&self) -> Attendance {
-        self.core.watchers.attending.fetch_add(1, Ordering::Relaxed);
-        Attendance { core: Arc::clone(&self.core) }
-    }
-
-    /// Whether anybody is there to answer questions.
-    pub fn is_attended(&self) -> bool {
-        self.core.watchers.attending.load(Ordering::Relaxed) > 0
-    }
 }
 
 impl Core {
@@ -151,22 +139,10 @@ impl Core {
     }
 }
 
-/// Somebody is there.
-pub struct Attendance {
-    core: Arc<Core>,
-}
-
-impl Drop for Attendance {
-    fn drop(&mut self) {
-        self.core.watchers.attending.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Who waits here for which answer.
 #[derive(Default)]
 pub(crate) struct Watchers {
     waiting: Arc<Mutex<HashMap<ApprovalId, Arc<Notify>>>>,
-    attending: AtomicUsize,
 }
 
 impl Watchers {

@@ -15,7 +15,7 @@ mod toolbox;
 mod wait;
 
 pub use allow::NotAllowed;
-pub use approvals::{Answering, Attendance};
+pub use approvals::Answering;
 pub use image::image_tool_to_look_at;
 pub use invoke::Invoke;
 pub use place::Reserved;

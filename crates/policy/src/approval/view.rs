@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tidegate_protocol::api::{AllowRuleView, ApprovalView};
 
 use super::shell::{lines, quoted};
-use super::{AllowMatch, AllowRule, Approval, CommandMatch};
+use super::{AllowMatch, AllowRule, Approval, CommandMatch, Question};
 use crate::call::{Subject, SubjectKind};
 use crate::exec::Plan;
 use crate::inert::{inert, inert_line};
