@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use tidegate_net::{Address, Call, Client, Fetch, Headers, Hosts, Method, Origin, Timeouts};
+use tidegate_net::{Address, Call, Client, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Prepared, Subject, SubjectKind};
 use tidegate_protocol::Risk;
 use tidegate_tools::{Place, Root, ToolFailure, chosen_address, image_type, network_failure};
@@ -196,6 +196,11 @@ async fn fetch(client: &Client, url: &str, cap: u64) -> Result<(String, Vec<u8>)
     // The query may hold what is nobody's business.
     let shown =
         Address::read(&fetched.url).map_or_else(|_| "the address".to_owned(), |address| address.shown());
+    // Rules about hosts were asked about the first one.
+    if let Some(there) = elsewhere(&fetched) {
+        let message = format!("{shown} redirects to another host: {there}; use that address if it is meant");
+        return Err(ToolFailure::execution(message));
+    }
     if !(200..300).contains(&fetched.status) {
         return Err(ToolFailure::execution(format!("{shown} answered {}", fetched.status)));
     }
@@ -203,6 +208,12 @@ async fn fetch(client: &Client, url: &str, cap: u64) -> Result<(String, Vec<u8>)
         return Err(too_large(&shown, cap));
     }
     Ok((shown, fetched.body))
+}
+
+/// Where a redirect that was not followed leads.
+fn elsewhere(fetched: &Fetched) -> Option<String> {
+    let location = fetched.header("location").filter(|_| (300..400).contains(&fetched.status))?;
+    Some(Address::read(&fetched.url).ok()?.join(location).ok()?.shown())
 }
 
 fn too_large(name: &str, cap: u64) -> ToolFailure {
