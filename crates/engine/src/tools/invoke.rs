@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
-use tidegate_policy::{Digest, Gate, Held, Permitted, Prepared, Principal};
+use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Principal};
 use tidegate_protocol::api::{Asking, ToolEvent};
 use tidegate_protocol::{AllowRuleId, RunId, Scope, ToolCall, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
@@ -64,18 +64,14 @@ impl Engine {
         core.unsealed.notify_one();
         result
     }
+}
 
-    /// What would become of the call, without running or recording anything.
-    pub async fn explain(&self, invoke: &Invoke) -> Result<Result<Decision, ToolFailure>, EngineError> {
-        let never = CancellationToken::new();
-        let call = Calling::new(&self.core, invoke, &never, &|_| {})?;
-        let prepared = match call.prepare().await {
-            Ok(prepared) => prepared,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let allowed = call.allowed().await?;
-        Ok(Ok(call.gate.pipeline().decide(&prepared, &call.facts(&allowed))))
-    }
+/// How far a call got before anybody decided.
+enum Beginning {
+    Prepared(Prepared),
+    /// The tool is not there for this agent.
+    Hidden(Decision),
+    Failed(ToolFailure),
 }
 
 /// A call on its way, with everything that is decided by.
@@ -115,17 +111,21 @@ impl<'a> Calling<'a> {
     }
 
     async fn go(&self) -> Result<ToolResult, EngineError> {
-        let prepared = self.prepare().await;
-        let call = match &prepared {
-            Ok(prepared) => prepared.digest().clone(),
-            Err(_) => unprepared(&self.invoke.call),
+        let beginning = match self.hidden() {
+            Some(decision) => Beginning::Hidden(decision),
+            None => self.prepare().await.map_or_else(Beginning::Failed, Beginning::Prepared),
+        };
+        let call = match &beginning {
+            Beginning::Prepared(prepared) => prepared.digest().clone(),
+            Beginning::Hidden(_) | Beginning::Failed(_) => unprepared(&self.invoke.call),
         };
         if let Some(stopped) = self.looping(&call) {
             return Ok(stopped);
         }
-        let result = match prepared {
-            Ok(prepared) => self.decide(prepared).await?,
-            Err(failure) => self.failed(failure),
+        let result = match beginning {
+            Beginning::Prepared(prepared) => self.decide(prepared).await?,
+            Beginning::Hidden(decision) => self.refuse(&decision).await?,
+            Beginning::Failed(failure) => self.failed(failure),
         };
         Ok(self.noted(&call, result))
     }
@@ -137,6 +137,18 @@ impl<'a> Calling<'a> {
             Err(Held::Denied(decision)) => self.refuse(&decision).await,
             Err(Held::Asks(prepared, decision)) => self.ask(*prepared, decision).await,
         }
+    }
+
+    /// A tool that is not there for this agent looks at nothing: it does not even say whether its arguments are right.
+    fn hidden(&self) -> Option<Decision> {
+        let spec = self.core.toolbox.registry.find(&self.invoke.call.name)?.spec();
+        if !self.gate.pipeline().tools([spec.name.as_str()], self.trust).is_empty() {
+            return None;
+        }
+        let call = ToolCall { name: spec.name.clone(), ..self.invoke.call.clone() };
+        let requester = self.place.requester.clone();
+        let nothing = Prepared::new(call, requester, spec.risk, spec.idempotent, Preparation::default());
+        Some(self.gate.pipeline().decide(&nothing, &self.facts(&[])))
     }
 
     pub(super) async fn prepare(&self) -> Result<Prepared, ToolFailure> {

@@ -21,6 +21,7 @@ use crate::{close, scope};
 
 on_both_backends! {
     a_tool_that_was_not_granted_is_refused_and_put_on_record,
+    a_tool_that_is_not_there_does_not_look_at_its_arguments,
     what_one_agent_may_not_do_is_no_matter_of_another,
     with_nobody_to_ask_a_question_is_a_no_at_once,
     no_call_works_in_our_own_state,
@@ -211,6 +212,19 @@ async fn a_tool_that_was_not_granted_is_refused_and_put_on_record(bench: &Bench<
     let [row] = denied.as_slice() else { panic!("{denied:?}") };
     assert_eq!((row.resource_id.as_str(), &row.metadata["rule"]), ("write", &json!("tools.profile")));
     assert_eq!(row.metadata["callId"], "call-1");
+    close(engine).await;
+}
+
+async fn a_tool_that_is_not_there_does_not_look_at_its_arguments(bench: &Bench<'_>) {
+    let engine = workshop(bench, json!({"tools": {"profile": "minimal"}}), &Arc::default()).await;
+    let mut call = canary();
+    call.call.args = json!({"nonsense": 1});
+    let error = done(&engine, call).await.error.unwrap();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ToolErrorCode::ToolNotFound, "tool not allowed: write")
+    );
+    assert_eq!(on_record(&engine, "tool.denied").await.len(), 1);
     close(engine).await;
 }
 
