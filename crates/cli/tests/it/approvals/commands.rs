@@ -122,7 +122,7 @@ fn a_question_nobody_answers_expires_and_cannot_be_answered_any_more() {
         let asked = id(&question(&stage.home));
         let error = error(&call.wait());
         assert!(begin.elapsed() > Duration::from_millis(900), "{:?}", begin.elapsed());
-        assert!(error["message"].as_str().unwrap().contains("nobody approved it in time"), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("nobody answered in time"), "{error}");
         let late = stage.approvals(&["approve", &asked]).fails("INVALID_VALUE");
         assert!(late.message.contains("expired"), "{late:?}");
         let shown = stage.approvals(&["show", &asked, "--json"]).json();
