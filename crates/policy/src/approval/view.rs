@@ -176,7 +176,10 @@ mod tests {
             ["path 'docs/a b.md'", "host example.org", "url 'https://example.org/?a'", "method POST"];
         assert_eq!(view.subjects, expected);
         assert_eq!(view.rule, Some(expected.join("; ")));
-        assert_eq!((view.commands.len(), view.cwd, view.env.len()), (0, None, 0));
+        assert_eq!((view.commands.len(), view.env.len()), (0, 0));
+        let root = reading_call(Vec::new()).requester().root.clone();
+        assert_eq!(view.cwd, Some(root), "paths are relative to something");
+        assert_eq!(shown(&reading_call(vec![Subject::new(SubjectKind::Host, "a.org")])).cwd, None);
     }
 
     #[test]

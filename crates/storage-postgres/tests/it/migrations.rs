@@ -123,15 +123,15 @@ async fn data_of_a_newer_release_is_used_only_as_far_as_it_allows() {
     with_schema(|scratch| async move {
         scratch.open().await.close().await;
         let open = |mode| PostgresStore::open(scratch.options(mode));
-        scratch.admin("UPDATE meta SET schema = 9, min_reader = 1, min_writer = 1").await;
+        scratch.admin("UPDATE meta SET schema = 99, min_reader = 1, min_writer = 1").await;
         open(Mode::ReadWrite).await.unwrap().close().await;
-        scratch.admin("UPDATE meta SET min_writer = 5").await;
+        scratch.admin("UPDATE meta SET min_writer = 90").await;
         let refused = open(Mode::ReadWrite).await.unwrap_err();
-        assert_eq!(refused, StoreError::Newer { found: 9, needed: 5, known: SCHEMA });
+        assert_eq!(refused, StoreError::Newer { found: 99, needed: 90, known: SCHEMA });
         open(Mode::ReadOnly).await.unwrap().close().await;
-        scratch.admin("UPDATE meta SET min_reader = 5").await;
+        scratch.admin("UPDATE meta SET min_reader = 90").await;
         let refused = open(Mode::ReadOnly).await.unwrap_err();
-        assert_eq!(refused, StoreError::Newer { found: 9, needed: 5, known: SCHEMA });
+        assert_eq!(refused, StoreError::Newer { found: 99, needed: 90, known: SCHEMA });
     })
     .await;
 }
