@@ -62,8 +62,8 @@ fn opinion(plan: &Plan, policy: &ExecPolicy, list: &AllowList) -> Opinion {
     }
     let is_held = policy.confined || policy.unconfined_by_name;
     if !is_held && opinion.verdict != Verdict::Deny {
-        let reason = "commands are not confined on this machine, so every one is asked about \
-                      (tools.exec.host: \"gateway\" would run them all the same)";
+        let reason = "commands are not confined on this machine, so every one is asked about; \
+                      with tools.exec.host \"gateway\" they run unconfined, by the allowlist";
         return Opinion::new(Verdict::Ask, "tools.exec.host", reason);
     }
     opinion

@@ -3,6 +3,7 @@
 //! Names are looked at twice, as the program was called and as the file it resolved to: `ls` may be a link to a program
 //! that is many, and `x` a link to an interpreter. The stricter answer counts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -91,7 +92,7 @@ fn class(word: &str) -> (Saving, &'static str) {
         return INTERPRETER;
     }
     let forms = forms(&name);
-    let forms = if forms[1..] == [name.as_str(); 2] { &forms[..1] } else { &forms[..] };
+    let forms = if forms[1..] == [name.as_ref(); 2] { &forms[..1] } else { &forms[..] };
     forms.iter().filter_map(|form| known().get(form)).copied().max().unwrap_or((Saving::Open, ""))
 }
 
@@ -111,12 +112,13 @@ fn known() -> &'static HashMap<&'static str, (Saving, &'static str)> {
 }
 
 /// The file name in lower case: on some disks case means nothing.
-pub(super) fn base(word: &str) -> String {
-    let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
-    match name.strip_suffix(".exe") {
-        Some(stem) => stem.to_owned(),
-        None => name,
+pub(super) fn base(word: &str) -> Cow<'_, str> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(name.strip_suffix(".exe").unwrap_or(name));
     }
+    let name = name.to_ascii_lowercase();
+    Cow::Owned(name.strip_suffix(".exe").map(str::to_owned).unwrap_or(name))
 }
 
 /// `python3.11`, `lua5.4` and `clang-14` are what they are without their numbers.
@@ -207,8 +209,11 @@ fn git_starts_programs(args: &[&str]) -> bool {
 
 /// Whether an argument is this long option or a shortened form of it, with or without a value.
 pub(super) fn abbreviates(argument: &str, option: &str) -> bool {
+    if !argument.starts_with("--") {
+        return false;
+    }
     let name = argument.split('=').next().unwrap_or(argument);
-    name.len() > 2 && name.starts_with("--") && option.starts_with(name)
+    name.len() > 2 && option.starts_with(name)
 }
 
 /// Whether an argument is a cluster of short options with this letter in it.

@@ -51,15 +51,17 @@ pub(super) fn launch_obstacle(launch: &Launch) -> Option<String> {
 
 pub(super) fn covers_launch(matches: &AllowMatch, launch: &Launch) -> bool {
     let AllowMatch::Commands(commands) = matches else { return false };
-    launch_obstacle(launch).is_none() && commands.iter().any(|command| covers_command(command, launch))
+    // What costs more is asked last: most rules are about another program or other words.
+    commands.iter().any(|command| {
+        fits(command, launch) && launch_obstacle(launch).is_none() && (!command.open || may_be_open(launch))
+    })
 }
 
-fn covers_command(command: &CommandMatch, launch: &Launch) -> bool {
+/// Whether the words are those of the rule, whatever may be saved about them.
+fn fits(command: &CommandMatch, launch: &Launch) -> bool {
     let Some((_, args)) = launch.argv.split_first() else { return false };
-    if command.program != launch.program.path {
-        return false;
-    }
-    if command.open { args.starts_with(&command.args) && may_be_open(launch) } else { args == command.args }
+    command.program == launch.program.path
+        && if command.open { args.starts_with(&command.args) } else { args == command.args }
 }
 
 fn command_match(launch: &Launch, prefix: Option<u32>) -> Option<CommandMatch> {
@@ -77,7 +79,11 @@ fn command_match(launch: &Launch, prefix: Option<u32>) -> Option<CommandMatch> {
 
 /// Whether the arguments after a prefix may be anything, as far as this call shows.
 fn may_be_open(launch: &Launch) -> bool {
-    programs::saving(launch).0 == Saving::Open || git_only_looks(launch)
+    match programs::saving(launch).0 {
+        Saving::Open => true,
+        Saving::Exact => git_only_looks(launch),
+        Saving::Never => false,
+    }
 }
 
 /// Git's commands that read a repository, without the options that write files or start programs.
@@ -100,7 +106,6 @@ fn git_only_looks(launch: &Launch) -> bool {
         &["--output", "--textconv", "--ext-diff", "--open-files-in-pager", "--contents"];
     let args = launch.argv.get(1..).unwrap_or_default();
     programs::base(&launch.program.path) == "git"
-        && programs::saving(launch).0 < Saving::Never
         && args.first().is_some_and(|subcommand| LOOKING.contains(&subcommand.as_str()))
         && !args.iter().any(|arg| LOOKING_OPTIONS.iter().any(|option| programs::abbreviates(arg, option)))
 }

@@ -145,7 +145,7 @@ struct Input {
 impl Input {
     fn note(&mut self, words: &[Word]) {
         let Some((first, rest)) = words.split_first() else { return };
-        if matches!(programs::base(&first.text).as_str(), "echo" | "printf") {
+        if matches!(programs::base(&first.text).as_ref(), "echo" | "printf") {
             let said: Vec<_> = rest.iter().map(|word| word.text.as_str()).collect();
             self.texts.push(said.join(" "));
         }

@@ -47,7 +47,7 @@ pub(super) fn broken(words: &[Word], scene: &Scene<'_>) -> Option<Destructive> {
     let (first, rest) = words.split_first()?;
     let name = programs::base(&first.text);
     let arguments = || Arguments::of(rest);
-    match name.as_str() {
+    match name.as_ref() {
         "rm" => removes(&arguments(), scene),
         "find" => finds(rest, scene),
         "rsync" => mirrors(&arguments(), scene),

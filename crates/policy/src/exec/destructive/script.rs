@@ -92,7 +92,7 @@ impl<'s> Walk<'s> {
         let found = self.search.command(words, &self.cwd, self.depth);
         let (first, rest) = words.split_first()?;
         let folder = rest.iter().find(|word| !word.text.starts_with('-'));
-        if let ("cd" | "pushd", Some(folder)) = (programs::base(&first.text).as_str(), folder) {
+        if let ("cd" | "pushd", Some(folder)) = (programs::base(&first.text).as_ref(), folder) {
             self.cwd = absolute(&folder.text, &self.cwd);
         }
         self.input.note(words);
