@@ -149,6 +149,8 @@ async fn through_engine(engine: &Engine, sessions: usize, round: usize) -> Falli
                     idempotency: None,
                     spec: spec.clone(),
                     reply: ReplyTarget::Caller,
+                    join: None,
+                    commands: false,
                     patience: None,
                 };
                 let submitted = engine.submit(request).await?;

@@ -47,8 +47,22 @@ pub(crate) fn own_cpu_seconds() -> f64 {
 
 /// Resident memory of this process now, in megabytes.
 pub(crate) fn resident_mb() -> f64 {
+    memory_mb("VmRSS:")
+}
+
+/// The most that was resident since [`forget_peak`], in megabytes.
+pub(crate) fn peak_mb() -> f64 {
+    memory_mb("VmHWM:")
+}
+
+/// The peak of resident memory begins at what is resident now.
+pub(crate) fn forget_peak() -> std::io::Result<()> {
+    fs::write("/proc/self/clear_refs", "5")
+}
+
+fn memory_mb(name: &str) -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse().unwrap_or(f64::NAN);
     kilobytes / 1000.0
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]
 
+mod agent;
 mod engine;
 mod machine;
 mod models;
@@ -15,14 +16,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bench = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let report = match bench.as_str() {
+        "agent" => runtime.block_on(agent::run())?,
         "engine" => runtime.block_on(engine::run())?,
         "models" => models::run()?,
         "store" => runtime.block_on(store::run())?,
         "tools" => tools::run()?,
         other => {
-            return Err(
-                format!("unknown benchmark {other:?}; there are: engine, models, store, tools").into()
-            );
+            return Err(format!(
+                "unknown benchmark {other:?}; there are: agent, engine, models, store, tools"
+            )
+            .into());
         }
     };
     println!("{report:#}");

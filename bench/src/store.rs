@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate_policy::Principal;
 use tidegate_protocol::{
-    Block, EntryBody, Limits, Message, ModelRef, Origin, ReplyTarget, RunSpec, Scope, SessionKey, StopReason,
-    TenantId, Usage,
+    Block, Compaction, EntryBody, FileTrail, Limits, Message, ModelRef, Origin, ReplyTarget, RunSpec, Scope,
+    SessionKey, StopReason, TenantId, Usage,
 };
 use tidegate_runtime::{SystemClock, new_id, spawn};
 use tidegate_storage::{
-    Accept, Admission, Ending, Finish, Instances as _, Journal as _, Lease, Library as _, Mirror as _,
-    NewEntry, NewRun, NewSession, Owner, RunLookup, Runs as _, SessionChoice,
+    Accept, Admission, ContextLimits, Ending, Finish, Instances as _, Journal as _, Lease, Library as _,
+    Mirror as _, NewCompaction, NewEntry, NewRun, NewSession, Owner, RunLookup, Runs as _, SessionChoice,
 };
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 
@@ -66,7 +66,7 @@ fn plain(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error> {
     error
 }
 
-fn goal(value: f64, relation: &str, bound: f64) -> Value {
+pub(crate) fn goal(value: f64, relation: &str, bound: f64) -> Value {
     let met = if relation == "at most" { value <= bound } else { value >= bound };
     json!({ "value": rounded(value), "goal": format!("{relation} {bound}"), "met": met })
 }
@@ -125,13 +125,7 @@ async fn reads(bench: &Arc<Bench>) -> Fallible<Value> {
     let mut leases = Vec::new();
     for entries in [10_usize, 1_000, 50_000] {
         let key = bench.key(&format!("long-{entries}"));
-        let mut left = entries;
-        while left > 0 {
-            let lease = bench.accept(&key).await?;
-            let batch = left.min(1_000);
-            bench.finish_with(&lease, batch).await?;
-            left -= batch;
-        }
+        bench.fill(&key, entries).await?;
         leases.push((entries, bench.accept(&key).await?));
     }
     let mut samples = vec![Vec::new(); leases.len()];
@@ -191,6 +185,8 @@ impl Bench {
                         0,
                     ),
                     reply: ReplyTarget::Caller,
+                    join: None,
+                    parent: None,
                 },
                 session: SessionChoice::Current,
                 new_session: NewSession { id: new_id(&SystemClock)?, alias: None },
@@ -220,9 +216,11 @@ impl Bench {
         let finish = Finish {
             ending: Ending::Completed(origin()),
             entries,
-            usage: Usage { input: 100, output: 50, ..Usage::default() },
             calls: Vec::new(),
             parts: Vec::new(),
+            announce: None,
+            closes_session: false,
+            context_tokens: None,
             principal: self.principal.clone(),
             now: 0,
         };
@@ -230,10 +228,37 @@ impl Bench {
         Ok(())
     }
 
+    /// Puts that many entries into an idle conversation.
+    pub(crate) async fn fill(&self, key: &SessionKey, entries: usize) -> Fallible<()> {
+        let mut left = entries;
+        while left > 0 {
+            let lease = self.accept(key).await?;
+            let batch = left.min(1_000);
+            self.finish_with(&lease, batch).await?;
+            left -= batch;
+        }
+        Ok(())
+    }
+
+    /// Sums up all but the last `kept` of the conversation's entries.
+    pub(crate) async fn sum_up(&self, key: &SessionKey, entries: usize, kept: usize) -> Fallible<()> {
+        let lease = self.accept(key).await?;
+        let compaction = Compaction {
+            summary: "They talked about the tides at the gate.".to_owned(),
+            first_kept_seq: i64::try_from(entries.saturating_sub(kept))? + 1,
+            tokens_before: 0,
+            mechanical: false,
+            files: FileTrail::default(),
+        };
+        let id = new_id(&SystemClock)?;
+        self.store.compact(&lease, NewCompaction { id, compaction, calls: Vec::new(), now: 0 }).await?;
+        self.finish(&lease).await
+    }
+
     /// What one turn reads from the store, from its context to its answer.
     async fn read_a_turn(&self, lease: &Lease) -> Fallible<()> {
         let tenant = lease.tenant();
-        self.store.context(lease, 12).await?;
+        self.store.context(lease, ContextLimits { entries: 12, ..ContextLimits::NONE }).await?;
         self.store.run(tenant, &RunLookup::Id(lease.run)).await?;
         self.store.mirror_backlog(tenant, 1).await?;
         let log = self.store.session_by_name(tenant, &lease.session.to_string()).await?;

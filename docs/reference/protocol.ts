@@ -69,7 +69,11 @@ preview?: string | null,
 /**
  * The rule that `allow-always` saves; absent when it cannot be saved.
  */
-rule?: string | null, answeredBy?: string | null, answerReason?: string | null, createdAt: number, expiresAt: number, };
+rule?: string | null, 
+/**
+ * A wider rule that may be saved instead; absent where what follows could do harm.
+ */
+prefix?: PrefixRule | null, answeredBy?: string | null, answerReason?: string | null, createdAt: number, expiresAt: number, };
 
 export type Ask = { text: string, session: string, agent?: string | null, 
 /**
@@ -79,13 +83,33 @@ newSession: boolean, provider?: string | null,
 /**
  * `provider/model` or an alias.
  */
-model?: string | null, profile?: string | null, thinking?: ThinkingLevel | null, timeoutMs?: number | null, key: string, };
+model?: string | null, profile?: string | null, thinking?: ThinkingLevel | null, timeoutMs?: number | null, key: string, 
+/**
+ * How tools may be used; as the agent may when absent.
+ */
+tools?: ToolUse | null, 
+/**
+ * Show what would be done, and do none of it.
+ */
+dryRun?: boolean, 
+/**
+ * Let a run that is under way read it.
+ */
+join?: JoinMode | null, 
+/**
+ * Follow commands and directives in the text; else it goes to the model as it is.
+ */
+commands?: boolean, };
 
 export type AskAnswer = { runId: RunId, createdAt: number, 
 /**
  * The log's name where a person sees it.
  */
-sessionName: string, text: string, origin: Origin, usage: Usage, };
+sessionName: string, text: string, origin: Origin, usage: Usage, 
+/**
+ * The tools that were called, and what came of them.
+ */
+calls: Array<CallLine>, toolError?: ToolError | null, };
 
 export type AskEvent = { "event": "accepted", runId: RunId, createdAt: number, 
 /**
@@ -123,6 +147,22 @@ data: string, mimeType: string, } | { "type": "toolCall", id: string, name: stri
  */
 arguments: unknown, thoughtSignature?: string | null, };
 
+export type BranchList = { branches: Array<BranchView>, };
+
+export type BranchView = { id: SessionId, 
+/**
+ * Its name where a person sees it.
+ */
+name: string, current: boolean, title?: string | null, 
+/**
+ * Lines, shared ones among them.
+ */
+lines: number, 
+/**
+ * The log it was forked from, and the last line they share.
+ */
+parent?: SessionId | null, forkSeq?: number | null, updatedAt: number, };
+
 export type CallFailure = { 
 /**
  * The class: `auth`, `rateLimit`, `overloaded`, `billing`, `timeout`, `format`, `noSuchModel`, `broken`, …
@@ -141,7 +181,27 @@ status?: number | null,
  */
 retryAfterMs?: number | null, };
 
+export type CallLine = { call: ToolCall, result: ToolResult, };
+
 export type ChannelName = string;
+
+export type Compaction = { summary: string, 
+/**
+ * The first line that is still shown as it is.
+ */
+firstKeptSeq: number, 
+/**
+ * What the conversation had grown to.
+ */
+tokensBefore: number, 
+/**
+ * No model wrote it: the summary only says what was left out.
+ */
+mechanical?: boolean, 
+/**
+ * Files that were read and changed, so that the next summary carries them on.
+ */
+files: FileTrail, };
 
 export type Cost = number;
 
@@ -163,7 +223,7 @@ seq: number, id: EntryId, parentId: EntryId | null, runId: RunId,
 /**
  * Milliseconds since the epoch.
  */
-createdAt: number, } & ({ "kind": "message", "body": Message } | unknown);
+createdAt: number, } & ({ "kind": "message", "body": Message } | { "kind": "compaction", "body": Compaction } | unknown);
 
 export type EntryId = string;
 
@@ -173,11 +233,45 @@ export type ErrorCode = "UNKNOWN_COMMAND" | "UNKNOWN_OPTION" | "MISSING_VALUE" |
 
 export type Failure = { error: Problem, };
 
+export type FileTrail = { read: Array<string>, modified: Array<string>, };
+
+export type ForkSession = { 
+/**
+ * The log to fork, by its id or name; the current one when absent.
+ */
+source?: string | null, 
+/**
+ * The last line that is shared; all of them when absent, none for 0.
+ */
+afterSeq?: number | null, 
+/**
+ * The conversation that gets it; the same one when absent.
+ */
+to?: string | null, };
+
+export type Forked = { 
+/**
+ * The conversation, as it goes into an address.
+ */
+session: string, id: SessionId, 
+/**
+ * The log's name where a person sees it.
+ */
+name: string, 
+/**
+ * The log that was the current one.
+ */
+before?: SessionId | null, };
+
 export type Inbound = { tenantId: TenantId, workspaceId: WorkspaceId, channel: ChannelName, 
 /**
  * Which of our accounts on that network received it.
  */
-accountId: string, peer: Peer, threadId?: string | null, message: InboundMessage, 
+accountId: string, peer: Peer, 
+/**
+ * Who wrote it, where the peer is a group or a channel; without it nobody there can be told from another.
+ */
+senderId?: string | null, threadId?: string | null, message: InboundMessage, 
 /**
  * Milliseconds since the epoch, by the network's clock.
  */
@@ -196,13 +290,15 @@ export type InvokeTool = { callId: string, name: string, args: unknown, agent?: 
  */
 root?: string | null, asking: Asking, };
 
+export type JoinMode = "steer" | "note" | "followUp";
+
 export type Limits = { 
 /**
  * Active time the run may take, in milliseconds.
  */
 deadlineMs: number, 
 /**
- * How many earlier messages the model is shown.
+ * How many earlier turns the model is shown, as far as they fit its window. A turn begins with a person's message.
  */
 history: number, 
 /**
@@ -264,6 +360,8 @@ failure?: CallFailure | null,
  */
 passedOver: Array<CallFailure>, };
 
+export type NameSession = { title: string | null, };
+
 export type Origin = { api: string, provider: string, model: string, profileId?: string | null, 
 /**
  * The contract's short name of the way taken: the provider, or `echo` and `summary` offline.
@@ -300,15 +398,29 @@ export type Peer = { kind: PeerKind, id: string, };
 
 export type PeerKind = "dm" | "group" | "channel";
 
-export type Place = { "kind": "main" } | { "kind": "named", name: string, } | { "kind": "dm", channel: ChannelName | null, account: string | null, peer: string, } | { "kind": "group", channel: ChannelName, id: string, };
+export type Place = { "kind": "main" } | { "kind": "named", name: string, } | { "kind": "dm", channel: ChannelName | null, account: string | null, peer: string, } | { "kind": "group", channel: ChannelName, id: string, } | { "kind": "sub", id: string, };
 
 export type PostMessage = { text: string, 
 /**
  * The caller's own key: the same key again answers the same run.
  */
-key: string, };
+key: string, 
+/**
+ * Let a run that is under way read it.
+ */
+join?: JoinMode | null, };
 
 export type Posted = { runId: RunId, };
+
+export type PrefixRule = { 
+/**
+ * What to answer with: how many words after the program's name must be the same.
+ */
+words: number, 
+/**
+ * The rule in words.
+ */
+rule: string, };
 
 export type Problem = { code: ErrorCode, message: string, hint?: string | null, details?: unknown, };
 
@@ -332,17 +444,43 @@ export type Role = "user" | "assistant" | "toolResult";
 
 export type RunChanged = { runId: RunId, state: RunState, text: string, key?: string | null, at: number, attempt: number, error?: ErrorBody | null, };
 
+export type RunCommand = { "command": "reset" } | { "command": "compact", instructions?: string | null, } | { "command": "say", text: string, };
+
 export type RunEvent = { runId: RunId, attempt: number, 
 /**
- * From 1 in each attempt, without a gap.
+ * From 1 in each attempt. Whoever comes late misses only what tools said while they ran.
  */
-seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
+seq: number, } & ({ "event": "started" } | { "event": "textDelta", text: string, } | { "event": "thinkingDelta", text: string, } | { "event": "toolStarted", callId: string, tool: string, args: unknown, } | { "event": "toolUpdate", callId: string, text: string, } | { "event": "toolEnded", callId: string, tool: string, ok: boolean, 
+/**
+ * The beginning of what came of it.
+ */
+text: string, durationMs: number, 
+/**
+ * It was decided and shown, and not run.
+ */
+shadow?: boolean, } | { "event": "approvalAsked", callId: string, approval: ApprovalView, } | { "event": "approvalSettled", callId: string, approvalId: ApprovalId, } | { "event": "steered", runId: RunId, text: string, } | { "event": "compactionStarted", tokens: number, } | { "event": "compactionEnded", tokensBefore: number, tokensAfter: number, 
+/**
+ * No model could sum it up; older lines are left out with a note instead.
+ */
+mechanical: boolean, } | { "event": "usage", usage: Usage, contextTokens: number, window: number, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
 /**
  * The class of the failure, such as `rateLimit`.
  */
 reason: string, message: string, } | { "event": "overBudget", message: string, } | { "event": "completed", text: string, } | { "event": "failed", error: ErrorBody, });
 
-export type RunEventBody = { "event": "started" } | { "event": "textDelta", text: string, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
+export type RunEventBody = { "event": "started" } | { "event": "textDelta", text: string, } | { "event": "thinkingDelta", text: string, } | { "event": "toolStarted", callId: string, tool: string, args: unknown, } | { "event": "toolUpdate", callId: string, text: string, } | { "event": "toolEnded", callId: string, tool: string, ok: boolean, 
+/**
+ * The beginning of what came of it.
+ */
+text: string, durationMs: number, 
+/**
+ * It was decided and shown, and not run.
+ */
+shadow?: boolean, } | { "event": "approvalAsked", callId: string, approval: ApprovalView, } | { "event": "approvalSettled", callId: string, approvalId: ApprovalId, } | { "event": "steered", runId: RunId, text: string, } | { "event": "compactionStarted", tokens: number, } | { "event": "compactionEnded", tokensBefore: number, tokensAfter: number, 
+/**
+ * No model could sum it up; older lines are left out with a note instead.
+ */
+mechanical: boolean, } | { "event": "usage", usage: Usage, contextTokens: number, window: number, } | { "event": "modelSwitched", from: ModelRef, profileId?: string | null, 
 /**
  * The class of the failure, such as `rateLimit`.
  */
@@ -372,9 +510,25 @@ models: Array<ModelRef>,
 /**
  * The credential to use and no other, when somebody named one.
  */
-profile?: string | null, thinking?: ThinkingLevel | null, limits: Limits, };
+profile?: string | null, thinking?: ThinkingLevel | null, limits: Limits, tools: ToolUse, 
+/**
+ * What is to be done in place of asking a model.
+ */
+command?: RunCommand | null, 
+/**
+ * Side effects are decided, recorded and shown, and none happens.
+ */
+shadow?: boolean, 
+/**
+ * How many runs started one another before this one: 0 for a person's.
+ */
+depth?: number, 
+/**
+ * How much of the work the reply shows besides the answer.
+ */
+verbose?: Verbose, };
 
-export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted" | string;
+export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted" | "joined" | string;
 
 export type Scope = { tenant: TenantId, workspace: WorkspaceId, agent: AgentId, };
 
@@ -420,6 +574,40 @@ address: string | null, ready: boolean, problems: Array<string>, channels: unkno
 
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
+export type StopRuns = { 
+/**
+ * Only those of this conversation: its name, or the text of its key.
+ */
+session?: string | null, 
+/**
+ * Only those of this agent.
+ */
+agent?: string | null, 
+/**
+ * Also those that wait for their turn.
+ */
+all: boolean, };
+
+export type StoppedRun = { runId: RunId, 
+/**
+ * The caller's own name for it.
+ */
+requestId?: string | null, 
+/**
+ * The conversation's key.
+ */
+session: string, 
+/**
+ * Where it stood.
+ */
+state: RunState, 
+/**
+ * What was asked.
+ */
+text: string, };
+
+export type StoppedRuns = { runs: Array<StoppedRun>, };
+
 export type TenantId = string;
 
 export type TestModel = { agent?: string | null, provider?: string | null, 
@@ -433,6 +621,12 @@ model?: string | null,
 profile?: string | null, };
 
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
+
+export type ToolCall = { id: string, name: string, 
+/**
+ * An object; anything else is refused as `invalid_args`.
+ */
+args: unknown, source: ToolSource, };
 
 export type ToolError = { code: ToolErrorCode, tool: string, message: string, 
 /**
@@ -460,6 +654,36 @@ content: Array<Block>,
  */
 data?: unknown, error?: ToolError | null, meta: ToolMeta, };
 
+export type ToolSource = "cli" | "model" | "user" | "api";
+
+export type ToolUse = { 
+/**
+ * The model may call them.
+ */
+model: boolean, 
+/**
+ * A person may, with the prefix `tool:`.
+ */
+manual: boolean, 
+/**
+ * Only these; all that policy allows when absent.
+ */
+allow: Array<string> | null, 
+/**
+ * Rounds of tool calls before the model has to answer without them.
+ */
+maxSteps: number | null, 
+/**
+ * The folder file tools are held to; the agent's workspace when absent.
+ */
+root: string | null, 
+/**
+ * Nobody is there to approve anything.
+ */
+unattended: boolean, };
+
 export type Usage = { input: number, output: number, cacheRead: number, cacheWrite: number, cost: Cost, };
+
+export type Verbose = "off" | "on" | "full";
 
 export type WorkspaceId = string;

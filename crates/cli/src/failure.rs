@@ -162,6 +162,7 @@ impl From<EngineError> for Failure {
             EngineError::Closing => texts::E_CLOSING.with(&[]),
             EngineError::Settings(error) => return error.into(),
             EngineError::Models(error) => return error.into(),
+            EngineError::Name(error) => Message::plain(error.to_string()),
             EngineError::Randomness(error) => Message::plain(error.to_string()),
         };
         Self::with_usual_hint(code, message)

@@ -3,6 +3,8 @@
 mod app;
 mod arguments;
 mod bars;
+mod cells;
+mod chat;
 mod commands;
 mod failure;
 mod log;

@@ -1,9 +1,11 @@
 //! Printing: to a terminal for a person, to a pipe for a program.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::Value;
 
+use crate::cells::cells;
 use crate::failure::Failure;
 
 /// Where standard output goes and whether colour is wanted there.
@@ -49,9 +51,10 @@ impl Output {
     }
 }
 
-/// Prints text as it is and sends it on its way. Whoever reads may have gone: that ends the command, quietly.
+/// Prints text and sends it on its way. Whoever reads may have gone: that ends the command, quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { guarded(text) } else { Cow::Borrowed(text) };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(141),
         other => other.map_err(Failure::from),
@@ -69,12 +72,60 @@ pub(crate) fn print_json(value: &Value) -> Result<(), Failure> {
 
 /// To standard error; nothing can be done if that fails.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    mutter(&format!("{text}\n"));
 }
 
-/// Makes text from outside harmless on a terminal: no control characters but line breaks and tabs.
+/// The same without a line's end: more follows.
+pub(crate) fn mutter(text: &str) {
+    let mut out = io::stderr().lock();
+    let text = if out.is_terminal() { guarded(text) } else { Cow::Borrowed(text) };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Text from outside without anything that steers a terminal or moves what is read. Line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+    text.chars().filter_map(shown).collect()
+}
+
+/// What stands for a character where people read it.
+fn shown(c: char) -> Option<char> {
+    match c {
+        '\n' | '\t' => Some(c),
+        // Ends of a line that came with a carriage return.
+        '\r' => None,
+        '\u{2028}' | '\u{2029}' => Some(' '),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {
+            Some('\u{fffd}')
+        }
+        c if c.is_control() => Some('\u{fffd}'),
+        c => Some(c),
+    }
+}
+
+/// What a terminal is given at last: text and our own styles, whatever a printer forgot.
+fn guarded(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| shown(c) == Some(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let style = style_at(rest);
+        let (piece, after) = rest.split_at(style.unwrap_or_else(|| c.len_utf8()));
+        match style {
+            Some(_) => out.push_str(piece),
+            None => out.extend(shown(c)),
+        }
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
+/// The length of the style that a text begins with.
+fn style_at(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers.get(end..)?.starts_with('m').then_some("\x1b[".len() + end + 1)
 }
 
 /// Columns that line up, the first row being the titles.
@@ -98,22 +149,16 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 
 /// Cells of a terminal: East Asian characters take two, our own styles none.
 pub(crate) fn width(text: &str) -> usize {
-    let mut cells = 0;
+    let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(c) = characters.next() {
         if c == '\x1b' {
             characters.by_ref().find(|c| *c == 'm');
         } else {
-            cells += if is_wide(c) { 2 } else { 1 };
+            plain.push(c);
         }
     }
-    cells
-}
-
-fn is_wide(c: char) -> bool {
-    matches!(u32::from(c),
-        0x1100..=0x115f | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe4f
-        | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
+    cells(&plain)
 }
 
 #[cfg(test)]
@@ -136,5 +181,16 @@ mod tests {
     #[test]
     fn an_escape_sequence_in_a_message_cannot_reach_the_terminal() {
         assert_eq!(printable("a\x1b[31mb\tc\n"), "a\u{fffd}[31mb\tc\n");
+        assert_eq!(printable("a\u{9b}2Jb\r\n\u{202e}c\u{2066}"), "a\u{fffd}2Jb\n\u{fffd}c\u{fffd}");
+    }
+
+    #[test]
+    fn a_terminal_is_given_our_styles_and_nothing_else_that_steers_it() {
+        let ours = "\x1b[1;34mtool\x1b[0m 你好\n";
+        assert_eq!(guarded(ours), ours);
+        assert_eq!(
+            guarded("\x1b[2J\x1b]52;c;eA==\x07\x1b[1\x1b[0m\u{202e}"),
+            "\u{fffd}[2J\u{fffd}]52;c;eA==\u{fffd}\u{fffd}[1\x1b[0m\u{fffd}"
+        );
     }
 }

@@ -3,6 +3,8 @@
 //! A command that finds the home free takes it, and listens for others as long as it holds it. One that finds it taken
 //! goes to the holder's control socket. A holder that is closing is waited for, until the command's patience ends.
 
+mod sessions;
+mod stop;
 mod tools;
 
 use std::sync::Arc;
@@ -20,12 +22,15 @@ use tidegate_runtime::SystemClock;
 use tidegate_storage::{AbortOutcome, Decided, OutboxState};
 
 use crate::app::{App, config_file, now_ms};
-use crate::failure::Failure;
+use crate::failure::{Failure, With as _};
 use crate::output::complain;
 use crate::registry::registry;
 use crate::store::{Access, open};
 use crate::texts;
 use crate::toolbox::toolbox;
+
+pub(crate) use stop::stop_runs;
+pub(crate) use tools::{answer_here, answer_there};
 
 /// How long a call that changes one thing may take.
 const CALL: Duration = Duration::from_secs(30);
@@ -140,6 +145,16 @@ impl Held {
         // Without a socket the others wait for the lock: slower, and still right.
         let control = tidegate_gateway::control(engine.clone(), &home.control_socket()).ok();
         Ok(Self { engine, control })
+    }
+
+    /// The way to it over the socket that others use, for a command that talks to any holder alike.
+    pub(crate) fn client(&self, home: &Home) -> Result<Client, Failure> {
+        let path = home.control_socket();
+        if self.control.is_none() {
+            let message = texts::chat::NO_SOCKET.with(&[("path", &path.display())]);
+            return Err(Failure::new(ErrorCode::Unavailable, message));
+        }
+        Ok(Client::control(path))
     }
 
     /// Stops listening, brings everything accepted to its end, then lets the home go.

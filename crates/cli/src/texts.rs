@@ -1,5 +1,8 @@
 //! What the command line says, in both languages. Codes, keys and commands are never translated.
 
+pub(crate) mod chat;
+pub(crate) mod runs;
+pub(crate) mod sessions;
 pub(crate) mod tools;
 
 use tidegate_protocol::ErrorCode;
@@ -10,6 +13,8 @@ texts! {
     UNKNOWN_COMMAND: "Unknown command: {word}", "未知命令：{word}";
     UNKNOWN_OPTION: "Unknown option: {word}", "未知选项：{word}";
     MISSING_VALUE: "Missing value for {name}", "缺少 {name} 的值";
+    TAKES_VALUE: "Write --{name} <{value}>: {help}", "写作 --{name} <{value}>：{help}";
+    MISSING_NAMED_ARGUMENT: "Missing argument: {name}", "缺少参数：{name}";
     MISSING_ARGUMENT: "Missing argument", "缺少参数";
     EXTRA_ARGUMENT: "Unexpected argument: {word}", "多余的参数：{word}";
     INVALID_VALUE: "Invalid value for --{name} at arg {position}: {value}", "--{name} 的值无效（第 {position} 个参数）：{value}";
@@ -205,17 +210,18 @@ texts! {
 
     NO_SESSIONS: "No sessions yet. Begin one: {program} ask hello", "还没有会话。开始一个：{program} ask 你好";
     NO_SUCH_SESSION: "there is no session {name}; see: {program} sessions list", "没有名为 {name} 的会话；查看：{program} sessions list";
-    SESSION_TITLES: "session,id,messages,last used,route", "会话,编号,消息数,最近使用,路由";
-    DELETE_QUESTION: "Delete session {name} for good: {messages} messages in {logs} conversation(s), and its runs? [y/N] ", "确定永久删除会话 {name}（{logs} 段对话，共 {messages} 条消息，以及其运行记录）？[y/N] ";
+    SESSION_TITLES: "session,id,messages,last used,route,title", "会话,编号,消息数,最近使用,路由,标题";
+    DELETE_QUESTION: "Delete session {name} for good: {messages} messages, and its runs? [y/N] ", "确定永久删除会话 {name}（{messages} 条消息，以及其运行记录）？[y/N] ";
+    DELETE_ALL_QUESTION: "Delete session {name} and its {count} earlier conversation(s) for good: {messages} messages in all, and their runs? [y/N] ", "确定永久删除会话 {name} 及其 {count} 段旧对话（共 {messages} 条消息，以及其运行记录）？[y/N] ";
     DELETE_OLD: "{id} is an earlier conversation of the session {name}; deleting takes a whole session: sessions delete {name}", "{id} 是会话 {name} 的旧对话；删除以整个会话为单位：sessions delete {name}";
     WAITING: "waiting for {holder} …", "正在等待 {holder} …";
     HOME_AND_INSTANCE: "--home and --instance both choose the home; use one of them", "--home 与 --instance 都用于选择目录，请只用其一";
     MEANT_ASK: "To ask something: {program} ask '<question>'", "要提问，请用：{program} ask '<问题>'";
     DELETE_NEEDS_YES: "deleting cannot be undone: confirm with --yes", "删除无法撤销：请用 --yes 确认";
     DELETED: "deleted session {name}", "已删除会话 {name}";
+    DELETED_ALL: "deleted session {name} and its {count} earlier conversation(s)", "已删除会话 {name} 及其 {count} 段旧对话";
     NOT_DELETED: "nothing was deleted", "没有删除任何内容";
     EXPORTED: "wrote {file}", "已写入 {file}";
-    INVALID_FORMAT: "Invalid value for --format: {value} (jsonl or markdown)", "--format 的值无效：{value}（jsonl 或 markdown）";
 
     NO_RUNS: "No runs.", "没有运行记录。";
     NO_SUCH_RUN: "there is no run {name}; see: {program} runs list", "没有编号为 {name} 的运行；查看：{program} runs list";
@@ -253,6 +259,9 @@ texts! {
     GATEWAY_STOPPED: "Stopped. {count} run(s) go on at the next start.", "已停止。{count} 个运行将在下次启动时继续。";
     GATEWAY_IS_RUNNING: "a gateway runs in this home already: {holder}", "此数据目录已有网关在运行：{holder}";
     GATEWAY_IS_RUNNING_HINT: "Open its page with `{program} gateway link`, or stop it with `{program} gateway stop`", "用 `{program} gateway link` 打开页面，或用 `{program} gateway stop` 停止它";
+    CHAT_HOLDS_HOME: "an open chat holds the home folder {path}: {holder}", "打开着的 chat 正占用数据目录 {path}：{holder}";
+    CHAT_HOLDS_HOME_HINT: "Leave it with Ctrl+D, then start the gateway; a chat that is opened after that joins the gateway. Or give this one a home of its own: --home <dir>", "请用 Ctrl+D 离开 chat，再启动网关；之后打开的 chat 会接入网关。也可另用一个目录：--home <dir>";
+    HOME_HELD: "note: {holder} holds this home; a gateway can start once it is left", "注意：{holder} 正占用此数据目录；它结束后网关才能启动";
     GATEWAY_NOT_RUNNING: "no gateway runs in this home", "此数据目录没有网关在运行";
     GATEWAY_NOT_RUNNING_HINT: "Start it: {program} gateway run", "启动：{program} gateway run";
     GATEWAY_FAILED: "the gateway cannot go on: {cause}", "网关无法继续：{cause}";
@@ -356,7 +365,9 @@ mod tests {
 
     #[test]
     fn both_languages_have_the_same_places_to_fill() {
-        for (name, text) in ALL.iter().chain(tools::ALL) {
+        for (name, text) in
+            ALL.iter().chain(chat::ALL).chain(runs::ALL).chain(sessions::ALL).chain(tools::ALL)
+        {
             assert_eq!(Text::places(text.en), Text::places(text.zh), "{name}");
             assert!(!text.en.is_empty() && !text.zh.is_empty(), "{name}");
         }

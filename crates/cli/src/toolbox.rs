@@ -38,8 +38,10 @@ pub(crate) fn toolbox(app: &App, settings: &Settings) -> Result<Toolbox, Failure
 pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure> {
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
     let mut registry = tools(settings, &processes)?;
-    // The real one comes with an engine.
-    add(&mut registry, tidegate_engine::image_tool_to_look_at(settings))?;
+    // The real ones come with an engine.
+    for tool in tidegate_engine::engine_tools_to_look_at(settings) {
+        add(&mut registry, tool)?;
+    }
     Ok(registry)
 }
 

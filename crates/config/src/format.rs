@@ -47,6 +47,20 @@ pub(crate) fn by_pattern(pattern: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.pattern == pattern)
 }
 
+/// Milliseconds of `30s`, `5m` or `1h`; nothing for another text.
+pub fn duration_ms(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.find(|letter: char| !letter.is_ascii_digit())?)?;
+    let unit = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

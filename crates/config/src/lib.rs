@@ -21,6 +21,8 @@ mod revision;
 pub mod schema;
 mod shape;
 mod substitute;
+#[doc(hidden)]
+pub mod testing;
 mod validate;
 mod value;
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub use edit::Change;
 pub use env::Env;
 pub use error::{EditError, LoadError, StoreError};
 pub use file::{ConfigFile, Edited, Reveal, Secrets};
+pub use format::duration_ms;
 pub use load::{Loaded, Origin};
 pub use path::{KeyPath, PathError};
 pub use problem::{Problem, ProblemKind, code};

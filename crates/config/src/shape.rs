@@ -323,7 +323,13 @@ mod tests {
         visit("", root(), &mut |path, node| {
             assert!(!matches!(node.shape, Shape::Unknown), "{path} has a schema that shape.rs cannot read");
             let element = path.ends_with("[]") || path.ends_with('>');
-            let has_branches = ["agents.list[].model", "tools.custom.<name>.http.body"].contains(&path);
+            let has_branches = [
+                "agents.list[].model",
+                "agents.list[].subagents.model",
+                "agents.defaults.subagents.model",
+                "tools.custom.<name>.http.body",
+            ]
+            .contains(&path);
             assert!(
                 element || has_branches || path.is_empty() || !node.description.is_empty(),
                 "{path} needs a doc comment"

@@ -67,7 +67,7 @@ impl Engine {
         let core = &self.core;
         loop {
             core.work.wait().await;
-            if core.scheduler.is_idle() && !core.live.has_callers() {
+            if core.scheduler.is_idle() && !core.live.has_callers() && core.work.is_empty() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

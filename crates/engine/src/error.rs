@@ -7,6 +7,7 @@ use tidegate_protocol::{ErrorBody, ErrorCode, RunId};
 use tidegate_runtime::RandomnessError;
 use tidegate_storage::StoreError;
 
+use crate::sessions::NameError;
 use crate::settings::SettingsError;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,8 @@ pub enum EngineError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
+    Name(#[from] NameError),
+    #[error(transparent)]
     Models(#[from] CannotSpeak),
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
@@ -43,6 +46,7 @@ impl EngineError {
             },
             Self::Closing => ErrorCode::Closing,
             Self::Settings(error) => return error.body(),
+            Self::Name(error) => error.code(),
             Self::Models(error) => return error.body(),
             Self::Randomness(_) => ErrorCode::Internal,
         };

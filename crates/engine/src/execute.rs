@@ -3,25 +3,21 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tidegate_agent::{Outcome, Turn};
-use tidegate_models::Ledger;
+use tidegate_agent::Desk as _;
 use tidegate_policy::{BudgetRefusal, Principal};
 use tidegate_protocol::{
-    EntryBody, EntryId, ErrorBody, ErrorCode, Message, Origin, ReplyTarget, RunEventBody, RunId, RunSpec,
-    RunState, SessionKey, TenantId,
+    ErrorBody, ErrorCode, Message, ReplyTarget, RunEventBody, RunId, RunSpec, RunState, SessionKey, TenantId,
 };
-use tidegate_runtime::{fault, new_id};
-use tidegate_storage::{
-    Ending, Finish, Finished, Lease, NewEntry, NewPart, POISON_CRASHES, RunRow, StoreError,
-};
+use tidegate_runtime::fault;
+use tidegate_storage::{Ending, Finish, Lease, Meter, POISON_CRASHES, RunRow, StoreError};
 
+use crate::desk::RunDesk;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, RunChange};
-use crate::live::{Answer, Cancel, Live, RunEnd};
-use crate::metering::{Account, total};
+use crate::live::{Live, RunEnd};
+use crate::pace::Pace;
 use crate::schedule::Permit;
 use crate::start::Core;
 
@@ -54,10 +50,13 @@ impl Work {
 }
 
 /// How a run ends, before it is committed.
-enum End {
-    Answered {
-        message: Message,
-        origin: Origin,
+pub(crate) enum End {
+    Answered(Box<tidegate_agent::Answer>),
+    /// A command was done; no model was asked.
+    Done {
+        text: String,
+        /// The conversation begins anew with the next message.
+        closes_session: bool,
     },
     Failed(ErrorBody),
     Aborted(ErrorBody),
@@ -67,16 +66,16 @@ enum End {
 }
 
 impl End {
-    fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(crate) fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
         Self::Failed(ErrorBody::new(code, message))
     }
+}
 
-    /// Its budgets have no room for it.
-    fn refused(refusal: &BudgetRefusal) -> Self {
-        let mut error = ErrorBody::new(ErrorCode::BudgetExceeded, refusal.to_string());
-        error.details = serde_json::to_value(refusal).ok();
-        Self::Failed(error)
-    }
+/// Its budgets have no room for it.
+pub(crate) fn over_budget(refusal: &BudgetRefusal) -> ErrorBody {
+    let mut error = ErrorBody::new(ErrorCode::BudgetExceeded, refusal.to_string());
+    error.details = serde_json::to_value(refusal).ok();
+    error
 }
 
 impl Core {
@@ -85,62 +84,74 @@ impl Core {
         let core = Arc::clone(self);
         let task = async move {
             let live = core.live.open(work.run);
-            live.begin(lease.attempt);
+            live.begin(&work.key, lease.attempt);
             core.tell(&work, lease.attempt, RunState::Running, None);
-            core.execute(work, lease, &live).await;
-            drop(permit);
+            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit));
+            core.execute(work, lease, &live, &pace).await;
         };
         tidegate_runtime::spawn("run", self.work.track_future(task));
     }
 
     /// Whatever panics on the way, the run gets its end: a connector that cannot render must not leave its session
     /// waiting for ever.
-    async fn execute(self: &Arc<Self>, work: Work, lease: Lease, live: &Live) {
-        let turn = Turn { lease, spec: work.spec.clone(), input: work.input.clone() };
+    async fn execute(self: &Arc<Self>, work: Work, lease: Lease, live: &Arc<Live>, pace: &Arc<Pace>) {
         // Beside the run, not inside it: what its calls used is known however it ends.
-        let ledger = Arc::new(Ledger::default());
-        if AssertUnwindSafe(self.run_to_end(&work, &turn, live, &ledger)).catch_unwind().await.is_ok() {
+        let desk = RunDesk::new(self, &work, &lease, live);
+        if AssertUnwindSafe(self.run_to_end(&work, &lease, live, pace, &desk)).catch_unwind().await.is_ok() {
             return;
         }
         let fault = || End::failed(ErrorCode::Internal, "a fault in the program ended the run");
-        let told = AssertUnwindSafe(self.conclude(&work, &turn, fault(), &ledger)).catch_unwind().await;
+        let told = AssertUnwindSafe(self.conclude(&work, &lease, fault(), &desk)).catch_unwind().await;
         if told.is_err() {
             // Not even that can be told to its sender: it is kept where the owner finds it.
-            let untold = Work { reply: ReplyTarget::Session, ..work };
-            self.conclude(&untold, &turn, fault(), &ledger).await;
+            let untold = Work { reply: ReplyTarget::Session, ..work.clone() };
+            self.conclude(&untold, &lease, fault(), &desk).await;
         }
     }
 
-    async fn run_to_end(self: &Arc<Self>, work: &Work, turn: &Turn, live: &Live, ledger: &Arc<Ledger>) {
+    async fn run_to_end(
+        self: &Arc<Self>,
+        work: &Work,
+        lease: &Lease,
+        live: &Arc<Live>,
+        pace: &Arc<Pace>,
+        desk: &RunDesk<'_>,
+    ) {
         fault::pause("engine.run.claimed").await;
-        let attempt = turn.lease.attempt;
+        let attempt = lease.attempt;
         let end = if attempt > POISON_CRASHES {
             let crashes = attempt - 1;
             End::failed(ErrorCode::Poison, format!("crashed {crashes} times; not tried again"))
-        } else if let Some(refusal) = &turn.lease.refusal {
-            End::refused(refusal)
+        } else if let Some(refusal) = &lease.refusal {
+            End::Failed(over_budget(refusal))
         } else {
-            warn_of_budget(turn, live);
-            self.supervise(turn, live, ledger).await
+            warn_of_budget(lease, live);
+            self.supervise(work, lease, live, pace, desk).await
         };
+        // Whoever watches reads what a command says as they read an answer.
+        if let End::Done { text, .. } = &end
+            && !text.is_empty()
+        {
+            live.publish(work.run, RunEventBody::TextDelta { text: text.clone() });
+        }
         fault::pause("engine.run.answered").await;
-        self.conclude(work, turn, end, ledger).await;
+        self.conclude(work, lease, end, desk).await;
     }
 
     /// Makes the end durable, then tells it.
-    async fn conclude(self: &Arc<Self>, work: &Work, turn: &Turn, end: End, ledger: &Ledger) {
-        let attempt = turn.lease.attempt;
+    async fn conclude(self: &Arc<Self>, work: &Work, lease: &Lease, end: End, desk: &RunDesk<'_>) {
+        let attempt = lease.attempt;
         let outcome = match end {
             // Given back first: a run that ends with that counts as all it reserved, until its calls are told.
             End::Released => {
-                self.give_back(work, &turn.lease).await;
-                return self.meter_apart(work, ledger).await;
+                self.give_back(work, lease).await;
+                return self.meter_apart(work, desk).await;
             }
             End::Ended => {
-                self.meter_apart(work, ledger).await;
+                self.meter_apart(work, desk).await;
                 return self.look_up_end(work, attempt).await;
             }
-            end => self.commit(work, turn, end, ledger).await,
+            end => self.commit(work, lease, end, desk).await,
         };
         match outcome {
             Ok((end, more)) => {
@@ -151,26 +162,37 @@ impl Core {
                 }
             }
             Err(EngineError::Store(StoreError::StaleFence)) => {
-                self.meter_apart(work, ledger).await;
+                self.meter_apart(work, desk).await;
                 self.look_up_end(work, attempt).await;
             }
             Err(error) => {
-                self.without_an_end(work, turn, error, ledger).await;
-                self.meter_apart(work, ledger).await;
+                self.without_an_end(work, lease, error, desk).await;
+                self.meter_apart(work, desk).await;
             }
         }
     }
 
     /// Somebody else writes the run's end: what it used is written beside it.
-    async fn meter_apart(&self, work: &Work, ledger: &Ledger) {
-        if let Err(error) = self.meter(Some(work.run), &Account::of(work), ledger.take()).await {
-            tracing::warn!(%error, run = %work.run, "what the run used could not be written down");
+    async fn meter_apart(&self, work: &Work, desk: &RunDesk<'_>) {
+        let calls = desk.remaining();
+        let meter = Meter { run: Some(work.run), calls: calls.clone(), now: self.clock.now_ms() };
+        match self.store.meter(&self.tenant, meter).await {
+            Ok(()) => desk.booked(&calls),
+            Err(error) => {
+                tracing::warn!(%error, run = %work.run, "what the run used could not be written down");
+            }
         }
     }
 
     /// Its end cannot be written as it is. Without its words it may; else it is given back; and if not even that can be
     /// written, this process cannot go on.
-    async fn without_an_end(self: &Arc<Self>, work: &Work, turn: &Turn, error: EngineError, ledger: &Ledger) {
+    async fn without_an_end(
+        self: &Arc<Self>,
+        work: &Work,
+        lease: &Lease,
+        error: EngineError,
+        desk: &RunDesk<'_>,
+    ) {
         tracing::error!(%error, run = %work.run, "the run's end cannot be written");
         let body = error.body();
         if let EngineError::Store(StoreError::Full(_) | StoreError::Unavailable(_) | StoreError::Io(_)) =
@@ -180,146 +202,22 @@ impl Core {
             return self.live.end(work.run, Err(body));
         }
         let now = self.clock.now_ms();
-        let calls = self.calls(&Account::of(work), ledger.calls()).unwrap_or_default();
+        let calls = desk.remaining();
         let bare = Finish {
-            ending: Ending::Failed(body.clone()),
-            entries: Vec::new(),
-            usage: total(&calls),
-            calls,
-            parts: Vec::new(),
-            principal: work.principal.clone(),
-            now,
+            calls: calls.clone(),
+            ..Finish::bare(Ending::Failed(body.clone()), work.principal.clone(), now)
         };
-        if let Ok(finished) = self.store.finish(&turn.lease, bare).await {
-            ledger.take();
-            self.tell_end(work, turn.lease.attempt, Err(body));
+        if let Ok(finished) = self.store.finish(lease, bare).await {
+            desk.booked(&calls);
+            self.tell_end(work, lease.attempt, Err(body));
             if finished.more {
                 self.scheduler.push(work.key.clone());
             }
             return;
         }
         self.live.end(work.run, Err(body));
-        if let Err(error) = self.store.release(&turn.lease, now).await {
+        if let Err(error) = self.store.release(lease, now).await {
             self.fail(error);
-        }
-    }
-
-    async fn supervise(&self, turn: &Turn, live: &Live, ledger: &Arc<Ledger>) -> End {
-        let run_id = turn.lease.run;
-        let agent = &turn.lease.key.scope.agent;
-        // What was promised, narrowed by what is allowed today.
-        let spec = match self.settings.narrowed(agent, &turn.spec) {
-            Ok(spec) => spec,
-            Err(error) => return End::Failed(error.body()),
-        };
-        let model = match self.models.open(agent, &spec, ledger) {
-            Ok(model) => model,
-            Err(error) => return End::Failed(error.body()),
-        };
-        let mut emit = |body: RunEventBody| live.publish(run_id, body);
-        let (journal, clock) = (self.store.as_ref(), self.clock.as_ref());
-        let run = tidegate_agent::run(turn, model.as_ref(), journal, clock, &mut emit);
-        let limit = Duration::from_millis(turn.spec.limits.deadline_ms);
-        tokio::select! {
-            done = AssertUnwindSafe(run).catch_unwind() => match done {
-                Ok(Ok(Outcome::Answered { message, origin })) => End::Answered { message, origin },
-                Ok(Ok(Outcome::Failed { error })) => End::Failed(error),
-                Ok(Err(StoreError::StaleFence)) => End::Ended,
-                Ok(Err(error)) => {
-                    self.watch(&error);
-                    End::Failed(ErrorBody::from(&error))
-                }
-                Err(_) => End::failed(ErrorCode::Internal, "a fault in the program ended the run"),
-            },
-            () = tokio::time::sleep(limit) => {
-                let message = format!("the model gave no complete answer within {} s", limit.as_secs_f64());
-                End::failed(ErrorCode::DeadlineExceeded, message)
-            }
-            cancel = live.cancelled() => match cancel {
-                Cancel::Abort(error) => End::Aborted(error),
-                Cancel::Ended => End::Ended,
-                Cancel::Release => End::Released,
-            },
-        }
-    }
-
-    /// FINISH: the log, the end and the reply in one commit. Answers the end and whether another run waits.
-    async fn commit(
-        self: &Arc<Self>,
-        work: &Work,
-        turn: &Turn,
-        end: End,
-        ledger: &Ledger,
-    ) -> Result<(RunEnd, bool), EngineError> {
-        let lease = &turn.lease;
-        let now = self.clock.now_ms();
-        let mut entries = Vec::new();
-        let calls = self.calls(&Account::of(work), ledger.calls())?;
-        let usage = total(&calls);
-        let (ending, parts) = match &end {
-            End::Answered { message, origin } => {
-                for message in [&turn.input, message] {
-                    let id: EntryId = new_id(self.clock.as_ref())?;
-                    entries.push(NewEntry { id, body: EntryBody::Message(message.clone()) });
-                }
-                (Ending::Completed(origin.clone()), self.reply_parts(work, &Ok(message.text()))?)
-            }
-            End::Failed(error) => {
-                (Ending::Failed(error.clone()), self.reply_parts(work, &Err(error.clone()))?)
-            }
-            End::Aborted(error) => (Ending::Aborted(error.clone()), Vec::new()),
-            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
-        };
-        let lanes = lanes_of(&parts);
-        let wrote = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-        let principal = work.principal.clone();
-        let finish = Finish { ending, entries, usage, calls, parts, principal, now };
-        let Finished { head_seq, more } = self.persist(lease, finish).await?;
-        // Only now: whatever fails or panics before, what was used is still there for the end that is written instead.
-        ledger.take();
-        self.unsealed.notify_one();
-        self.mirroring.notify();
-        for (lane, channel, account) in lanes {
-            self.wake_lane(lane, &channel, &account);
-        }
-        let end = match end {
-            End::Answered { message, origin } => {
-                let alias = lease.alias.clone().unwrap_or_else(|| lease.session.to_string());
-                // A log that begins now may have had to do without its short name.
-                let session_name = if head_seq == wrote && work.reply == ReplyTarget::Caller {
-                    self.session_name(lease.session).await.unwrap_or(alias)
-                } else {
-                    alias
-                };
-                let (run, created_at, text) = (work.run, work.created_at, message.text());
-                Ok(Answer { run, created_at, session_name, text, origin, usage })
-            }
-            End::Failed(error) | End::Aborted(error) => Err(error),
-            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
-        };
-        Ok((end, more))
-    }
-
-    /// FINISH, however long the store needs: an answer that exists must not be lost to a full disk.
-    async fn persist(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
-        let mut pause = Duration::from_millis(50);
-        loop {
-            let error = match self.store.finish(lease, finish.clone()).await {
-                Ok(finished) => return Ok(finished),
-                Err(error) => error,
-            };
-            self.watch(&error);
-            let worth_waiting = match &error {
-                StoreError::Full(_) => self.ballast.free() || self.stays,
-                StoreError::Unavailable(_) => self.stays,
-                _ => false,
-            };
-            if !worth_waiting || self.stopped.is_requested() {
-                return Err(error);
-            }
-            tracing::warn!(%error, run = %lease.run, "the run's end cannot be written yet");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(2));
         }
     }
 
@@ -390,21 +288,9 @@ impl Core {
 }
 
 /// A limit that only warns does so in the log and to whoever watches.
-fn warn_of_budget(turn: &Turn, live: &Live) {
-    for excess in &turn.lease.over_budget {
-        tracing::warn!(run = %turn.lease.run, %excess, "over budget");
-        live.publish(turn.lease.run, RunEventBody::OverBudget { message: excess.to_string() });
+fn warn_of_budget(lease: &Lease, live: &Live) {
+    for excess in &lease.over_budget {
+        tracing::warn!(run = %lease.run, %excess, "over budget");
+        live.publish(lease.run, RunEventBody::OverBudget { message: excess.to_string() });
     }
-}
-
-type LaneName = (String, tidegate_protocol::ChannelName, String);
-
-fn lanes_of(parts: &[NewPart]) -> Vec<LaneName> {
-    let mut lanes: Vec<LaneName> = Vec::new();
-    for part in parts {
-        if !lanes.iter().any(|(lane, ..)| *lane == part.lane) {
-            lanes.push((part.lane.clone(), part.channel.clone(), part.account_id.clone()));
-        }
-    }
-    lanes
 }

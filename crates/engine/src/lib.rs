@@ -5,40 +5,58 @@
 //! instance's identity, recovery, supervision of connectors and the transcript files; what an answer says is the
 //! agent's business.
 
+mod announce;
+mod answer;
 mod ballast;
 mod close;
 mod connectors;
 mod delete;
 mod deliver;
+mod desk;
 mod error;
 mod events;
 mod execute;
+mod finish;
 mod home;
 mod identity;
 mod ingest;
+mod journal;
 mod live;
 mod metering;
 mod mirror;
+mod pace;
 mod probe;
 mod render;
+mod running;
 mod schedule;
 mod services;
+mod sessions;
 mod settings;
 mod standings;
 mod start;
+mod stop;
 mod submit;
 mod texts;
+mod told;
 mod tools;
 mod transcript;
+mod turn;
+mod workspace;
 
+pub use announce::{AnnouncedEnd, announced};
+pub use answer::said;
 pub use close::{Drain, Drained};
 pub use connectors::{ChannelState, ChannelStatus};
 pub use error::EngineError;
 pub use events::{EngineEvent, Events, Missed, RunChange};
 pub use home::{Home, HomeLock};
 pub use live::{Answer, Partial};
+pub use sessions::{
+    Branch, ExportFormat, NameError, NewBranch, answering_session_key, export, session_key, session_name,
+};
 pub use settings::{GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
+pub use stop::{StopFilter, stop_stored};
 pub use submit::{Follower, Request, Submitted};
-pub use tools::{Answering, Invoke, NotAllowed, Reserved, Toolbox, image_tool_to_look_at};
+pub use tools::{Answering, Invoke, NotAllowed, Reserved, Tell, Toolbox, engine_tools_to_look_at};

@@ -1,13 +1,20 @@
 //! Runs that somebody in this process can watch: their events so far, and how they ended.
 //!
-//! A run's events are kept while it is under way, so that whoever comes late reads them from the beginning and a slow
-//! reader holds nobody up. After the end only those who watched already still hold them; the log has the rest.
+//! What a run told is kept while it is under way, so that whoever comes late reads it from the beginning and a slow
+//! reader holds nobody up. After the end only those who watched already still hold it; the log has the rest.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use tidegate_protocol::{ErrorBody, Origin, RunEvent, RunEventBody, RunId, SessionKey, Usage};
+use tidegate_protocol::{
+    ErrorBody, JoinMode, Origin, RunEvent, RunEventBody, RunId, SessionKey, ToolCall, ToolError, ToolResult,
+    Usage,
+};
 use tokio::sync::watch;
+
+use crate::pace::Pace;
+use crate::told::Told;
 
 /// What came of a run. It is durable.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +26,10 @@ pub struct Answer {
     pub text: String,
     pub origin: Origin,
     pub usage: Usage,
+    /// The tools that were called, and what came of them.
+    pub calls: Vec<(ToolCall, ToolResult)>,
+    /// The first thing that went wrong with them.
+    pub tool_error: Option<ToolError>,
 }
 
 pub(crate) type RunEnd = Result<Answer, ErrorBody>;
@@ -27,7 +38,7 @@ pub(crate) type RunEnd = Result<Answer, ErrorBody>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
     pub attempt: u32,
-    /// Of the last event in `text`.
+    /// Of how many pieces `text` is.
     pub seq: u64,
     pub text: String,
 }
@@ -45,24 +56,20 @@ pub(crate) enum Cancel {
 
 #[derive(Default)]
 struct Progress {
-    events: Vec<Arc<RunEvent>>,
-    attempt: u32,
+    told: Told,
     end: Option<RunEnd>,
-}
-
-impl Progress {
-    fn push(&mut self, run_id: RunId, body: RunEventBody) {
-        let attempt = self.attempt;
-        let last = self.events.last().filter(|last| last.attempt == attempt);
-        let seq = last.map_or(0, |last| last.seq) + 1;
-        self.events.push(Arc::new(RunEvent { run_id, attempt, seq, body }));
-    }
 }
 
 /// One run. Whoever executes it publishes, any number of followers read.
 pub(crate) struct Live {
     /// Set for runs that were accepted here: where, and whether a caller waits for it here.
     accepted: OnceLock<(SessionKey, bool)>,
+    /// Somebody wrote to its session since, to be read by this run.
+    joined: AtomicU8,
+    /// The session, once it is under way here.
+    working_in: OnceLock<SessionKey>,
+    /// Of the attempt under way, for tools that wait for somebody.
+    pace: Mutex<Weak<Pace>>,
     progress: Mutex<Progress>,
     /// Counts changes; carries nothing, so that a slow reader costs nothing.
     changed: watch::Sender<u64>,
@@ -73,6 +80,9 @@ impl Live {
     fn new() -> Self {
         Self {
             accepted: OnceLock::new(),
+            joined: AtomicU8::new(0),
+            working_in: OnceLock::new(),
+            pace: Mutex::default(),
             progress: Mutex::default(),
             changed: watch::Sender::new(0),
             cancel: watch::Sender::new(None),
@@ -94,16 +104,26 @@ impl Live {
     }
 
     fn is_ours(&self) -> bool {
-        self.accepted.get().is_some() || self.with(|progress| progress.attempt > 0)
+        self.accepted.get().is_some() || self.with(|progress| progress.told.attempt() > 0)
     }
 
     /// Begins an attempt: what the one before said no longer holds.
-    pub(crate) fn begin(&self, attempt: u32) {
-        self.with(|progress| progress.attempt = attempt);
+    pub(crate) fn begin(&self, key: &SessionKey, attempt: u32) {
+        let _ = self.working_in.set(key.clone());
+        self.with(|progress| progress.told.begin(attempt));
+    }
+
+    /// Notes the time and the place of the attempt under way.
+    pub(crate) fn goes_at(&self, pace: &Arc<Pace>) {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(pace);
+    }
+
+    pub(crate) fn pace(&self) -> Option<Arc<Pace>> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     pub(crate) fn publish(&self, run_id: RunId, body: RunEventBody) {
-        self.with(|progress| progress.push(run_id, body));
+        self.with(|progress| progress.told.push(run_id, body));
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -114,7 +134,7 @@ impl Live {
                 return;
             }
             // Together: whoever sees the end has all events before it.
-            progress.push(
+            progress.told.push(
                 run,
                 match &end {
                     Ok(answer) => RunEventBody::Completed { text: answer.text.clone() },
@@ -126,8 +146,32 @@ impl Live {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// Somebody wrote for it to read. It may find that out late, never wrongly.
+    fn join(&self, mode: JoinMode) {
+        self.joined.fetch_or(bit(mode), Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_joined(&self, mode: JoinMode) -> bool {
+        let wanted = match mode {
+            JoinMode::Steer => bit(JoinMode::Steer),
+            JoinMode::Note => bit(JoinMode::Steer) | bit(JoinMode::Note),
+            // When it would stop it reads everything.
+            JoinMode::FollowUp => u8::MAX,
+        };
+        self.joined.load(Ordering::Acquire) & wanted != 0
+    }
+
+    pub(crate) fn catches_up(&self) {
+        self.joined.store(0, Ordering::Release);
+    }
+
+    /// The runs whose messages this one has read.
+    fn took_in(&self) -> Vec<RunId> {
+        self.with(|progress| progress.told.took_in().to_vec())
+    }
+
     pub(crate) fn is_started(&self) -> bool {
-        self.with(|progress| !progress.events.is_empty())
+        self.with(|progress| !progress.told.is_empty())
     }
 
     pub(crate) fn cancel(&self, cancel: Cancel) {
@@ -144,18 +188,21 @@ impl Live {
 
     pub(crate) fn partial(&self) -> Option<Partial> {
         self.with(|progress| {
-            if progress.end.is_some() || progress.attempt == 0 {
+            let attempt = progress.told.attempt();
+            if progress.end.is_some() || attempt == 0 {
                 return None;
             }
-            let mut partial = Partial { attempt: progress.attempt, seq: 0, text: String::new() };
-            for event in progress.events.iter().filter(|event| event.attempt == progress.attempt) {
-                partial.seq = event.seq;
-                if let RunEventBody::TextDelta { text } = &event.body {
-                    partial.text.push_str(text);
-                }
-            }
-            Some(partial)
+            let (text, seq) = progress.told.text();
+            Some(Partial { attempt, seq, text })
         })
+    }
+}
+
+fn bit(mode: JoinMode) -> u8 {
+    match mode {
+        JoinMode::Steer => 1,
+        JoinMode::FollowUp => 2,
+        JoinMode::Note => 4,
     }
 }
 
@@ -179,11 +226,15 @@ impl LiveRuns {
         self.with(|runs| runs.get(&run).cloned())
     }
 
-    /// Ends a run for everybody who watches it, and forgets it.
+    /// Ends a run for everybody who watches it, and forgets it. Those whose messages it took in end with it.
     pub(crate) fn end(&self, run: RunId, end: RunEnd) {
-        if let Some(live) = self.with(|runs| runs.remove(&run)) {
-            live.end(run, end);
+        let Some(live) = self.with(|runs| runs.remove(&run)) else { return };
+        for joined in live.took_in() {
+            if let Some(live) = self.with(|runs| runs.remove(&joined)) {
+                live.end(joined, end.clone());
+            }
         }
+        live.end(run, end);
     }
 
     /// Forgets a run that is another process's once its last reader here goes.
@@ -195,6 +246,20 @@ impl LiveRuns {
                 runs.remove(&run);
             }
         });
+    }
+
+    /// Tells the run under way in a session that somebody wrote for it to read.
+    pub(crate) fn join(&self, key: &SessionKey, mode: JoinMode) {
+        self.with(|runs| {
+            runs.values().filter(|live| live.working_in.get() == Some(key)).for_each(|live| live.join(mode));
+        });
+    }
+
+    /// The run under way in a session here.
+    pub(crate) fn working_in(&self, key: &SessionKey) -> Option<RunId> {
+        self.with(|runs| {
+            runs.iter().find(|(_, live)| live.working_in.get() == Some(key)).map(|(run, _)| *run)
+        })
     }
 
     /// Whether a caller waits here for a run that has not ended.
@@ -230,7 +295,8 @@ pub(crate) enum Read {
 pub(crate) struct Reader {
     live: Arc<Live>,
     changed: watch::Receiver<u64>,
-    next: usize,
+    /// The place of what is read next.
+    next: u64,
 }
 
 impl Reader {
@@ -241,13 +307,16 @@ impl Reader {
 
     /// What there is to read now.
     pub(crate) fn read(&mut self) -> Read {
-        let next = self.live.with(|progress| match progress.events.get(self.next) {
-            Some(event) => Read::Event(Arc::clone(event)),
-            None if progress.end.is_some() => Read::End,
+        let (found, is_over) =
+            self.live.with(|progress| (progress.told.from(self.next), progress.end.is_some()));
+        match found {
+            Some((next, event)) => {
+                self.next = next;
+                Read::Event(event)
+            }
+            None if is_over => Read::End,
             None => Read::NotYet,
-        });
-        self.next += usize::from(matches!(next, Read::Event(_)));
-        next
+        }
     }
 
     pub(crate) fn end(&self) -> Option<RunEnd> {
@@ -275,6 +344,10 @@ mod tests {
 
     use super::*;
 
+    fn key() -> SessionKey {
+        SessionKey::named(tidegate_protocol::Scope::personal("main".parse().unwrap()), "main")
+    }
+
     fn delta(text: &str) -> RunEventBody {
         RunEventBody::TextDelta { text: text.to_owned() }
     }
@@ -283,7 +356,7 @@ mod tests {
     fn whoever_comes_late_reads_everything_once_and_in_order() {
         let (runs, run) = (LiveRuns::default(), RunId::from_parts(1, [0; 10]));
         let live = runs.open(run);
-        live.begin(2);
+        live.begin(&key(), 2);
         live.publish(run, RunEventBody::Started);
         live.publish(run, delta("a"));
         let mut late = Reader::new(runs.open(run));
@@ -300,12 +373,25 @@ mod tests {
     #[test]
     fn a_new_attempt_begins_its_text_and_its_count_anew() {
         let (live, run) = (Live::new(), RunId::from_parts(1, [0; 10]));
-        live.begin(1);
+        live.begin(&key(), 1);
         live.publish(run, delta("old"));
-        live.begin(2);
+        live.begin(&key(), 2);
         live.publish(run, delta("n"));
         live.publish(run, delta("ew"));
         assert_eq!(live.partial(), Some(Partial { attempt: 2, seq: 2, text: "new".to_owned() }));
+    }
+
+    #[test]
+    fn a_message_that_was_taken_in_ends_with_the_run_that_read_it() {
+        let runs = LiveRuns::default();
+        let (run, joined) = (RunId::from_parts(1, [0; 10]), RunId::from_parts(2, [0; 10]));
+        runs.open(joined).accepted_in(&key(), true);
+        let live = runs.open(run);
+        live.begin(&key(), 1);
+        live.publish(run, RunEventBody::Steered { run_id: joined, text: String::new() });
+        runs.end(run, Err(ErrorBody::new(ErrorCode::Aborted, "no")));
+        assert!(runs.get(joined).is_none(), "nobody waits for it any more");
+        assert!(!runs.has_callers());
     }
 
     #[test]
@@ -315,6 +401,7 @@ mod tests {
         live.end(run, error(ErrorCode::Aborted));
         live.end(run, error(ErrorCode::Internal));
         assert_eq!(live.with(|progress| progress.end.clone()), Some(error(ErrorCode::Aborted)));
-        assert_eq!(live.with(|progress| progress.events.len()), 1);
+        let mut reader = Reader::new(Arc::new(live));
+        assert!(matches!(reader.read(), Read::Event(_)) && matches!(reader.read(), Read::End));
     }
 }

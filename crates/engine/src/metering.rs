@@ -3,14 +3,18 @@
 use tidegate_models::{CallOutcome, CallRecord};
 use tidegate_policy::{BudgetLine, Reservation};
 use tidegate_protocol::{
-    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, Scope, SessionKey, Usage,
+    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, Scope, SessionKey,
 };
 use tidegate_runtime::{RandomnessError, new_id};
 use tidegate_storage::{BudgetFilter, Meter, NewCall, SessionChoice, StoreError};
 
 use crate::error::EngineError;
 use crate::execute::Work;
+use crate::sessions::asks_a_model;
 use crate::start::Core;
+
+/// Lines that are looked through for the last answer of a model that counts.
+const LOOKED_AT: u32 = 500;
 
 /// On whose account a call is.
 pub(crate) struct Account<'a> {
@@ -49,11 +53,13 @@ impl Core {
     ) -> Result<Option<Reservation>, StoreError> {
         let now = self.clock.now_ms();
         let lines = self.settings.budget_lines(&key.scope, now);
-        if lines.is_empty() {
+        if lines.is_empty() || !asks_a_model(spec) {
             return Ok(None);
         }
         let before = match session {
-            SessionChoice::Current => self.said_before(key, spec.limits.history).await?,
+            SessionChoice::Current | SessionChoice::Since(_) => {
+                self.said_before(key, spec.limits.history).await?
+            }
             SessionChoice::Fresh => 0,
         };
         let input = before.saturating_add(generous(text));
@@ -110,6 +116,11 @@ impl Core {
     /// Tokens of the conversation as the model will be shown it.
     async fn said_before(&self, key: &SessionKey, shown: u32) -> Result<u64, StoreError> {
         let Some(session) = self.store.session(key).await? else { return Ok(0) };
+        // What the last answer came to, its instructions and tools with it.
+        if session.context_tokens > 0 {
+            return Ok(session.context_tokens);
+        }
+        let shown = shown.min(LOOKED_AT);
         let from = session.head_seq.saturating_sub(i64::from(shown)).max(0);
         Ok(counted(&self.store.entries(&self.tenant, session.id, from, shown).await?))
     }
@@ -162,14 +173,6 @@ impl Core {
     }
 }
 
-/// What calls used together.
-pub(crate) fn total(calls: &[NewCall]) -> Usage {
-    calls.iter().fold(Usage::default(), |mut sum, call| {
-        sum += call.usage;
-        sum
-    })
-}
-
 /// What the call behind the last answer sent and got, and whatever was said since. Runs that failed or were refused are
 /// not in the log, so they do not hide how long it is.
 fn counted(entries: &[Entry]) -> u64 {
@@ -198,7 +201,7 @@ fn generous(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_protocol::{Block, Origin, StopReason};
+    use tidegate_protocol::{Block, Origin, StopReason, Usage};
     use tidegate_runtime::SystemClock;
 
     use super::*;

@@ -1,6 +1,8 @@
 //! From an end to the parts that go out. The parts join FINISH, so they are made before it.
 
-use tidegate_protocol::{ErrorBody, OutboxId, Part, Quote, Reply, ReplyTarget};
+use tidegate_agent::Answer;
+use tidegate_agent::text::{SentTexts, is_silent};
+use tidegate_protocol::{Block, ErrorBody, OutboxId, Part, Quote, Reply, ReplyTarget, Verbose};
 use tidegate_runtime::new_id;
 use tidegate_storage::NewPart;
 
@@ -8,6 +10,9 @@ use crate::error::EngineError;
 use crate::execute::Work;
 use crate::start::Core;
 use crate::texts;
+
+/// Characters of a call, or of what came of it, that are told beside an answer.
+const TOLD: usize = 200;
 
 impl Core {
     /// The finished parts of a run's reply; none when its caller waits or its log is the answer.
@@ -19,6 +24,10 @@ impl Core {
         let ReplyTarget::Channel { channel, account_id, target, in_reply_to } = &work.reply else {
             return Ok(Vec::new());
         };
+        // Nothing of a run that only shows what it would do goes out, not even why it failed.
+        if work.spec.shadow || self.settings.is_shadow(&work.key.scope.agent) {
+            return Ok(Vec::new());
+        }
         let (text, error) = match outcome {
             Ok(text) => (text.clone(), None),
             Err(error) => {
@@ -46,6 +55,43 @@ impl Core {
             .collect()
     }
 
+    /// What goes out of an answer: nothing when the agent has nothing to say, said it already, or only shows what it
+    /// would do.
+    pub(crate) fn answer_parts(&self, work: &Work, answer: &Answer) -> Result<Vec<NewPart>, EngineError> {
+        let mut sent = SentTexts::default();
+        answer.sent.iter().for_each(|text| sent.note(text));
+        let mut text = self.told_tools(work.spec.verbose, answer);
+        // No network takes a message without a word.
+        let is_empty = text.is_empty() && answer.text.trim().is_empty();
+        if is_empty || is_silent(&answer.text) || sent.contains(&answer.text) {
+            return Ok(Vec::new());
+        }
+        text.push_str(&answer.text);
+        self.reply_parts(work, &Ok(text))
+    }
+
+    /// The tools that were used, for whoever wants to see them before the answer.
+    fn told_tools(&self, verbose: Verbose, answer: &Answer) -> String {
+        let mut told = String::new();
+        let calls = answer.calls.iter().filter(|_| verbose != Verbose::Off);
+        for (call, result) in calls {
+            let text = if result.ok { texts::TOOL_USED } else { texts::TOOL_FAILED };
+            let arguments = shortened(&call.args.to_string());
+            told.push_str(
+                &text.fill(self.settings.language(), &[("tool", &call.name), ("call", &arguments)]),
+            );
+            told.push('\n');
+            if verbose == Verbose::Full {
+                told.push_str(&shortened(&text_of(&result.content)));
+                told.push('\n');
+            }
+        }
+        if !told.is_empty() {
+            told.push('\n');
+        }
+        tidegate_runtime::redact(&told).into_owned()
+    }
+
     /// As its connector renders it. Without one the reply is kept as it is: it cannot go out, but it can be read.
     fn render(&self, reply: &Reply) -> Vec<Part> {
         if let Some(supervised) = self.connector(&reply.channel, &reply.account_id) {
@@ -55,4 +101,21 @@ impl Core {
         let lane = tidegate_protocol::lane(&reply.channel, &reply.account_id, &reply.target);
         vec![Part { body, lane }]
     }
+}
+
+/// The beginning of what a tool was told or said.
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(TOLD).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn text_of(content: &[Block]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }

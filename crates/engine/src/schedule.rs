@@ -4,10 +4,10 @@
 //! are looked at, and how many runs there may be at once.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_protocol::{ReplyTarget, SessionKey};
+use tidegate_protocol::{Place, ReplyTarget, SessionKey};
 use tidegate_storage::{Admission, Claim, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -25,21 +25,81 @@ const REFILL_PASSING: Duration = Duration::from_millis(100);
 /// After a store that did not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A place in the lane, given back when the run is over.
+/// Which runs share a number of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lane {
+    Main,
+    /// Runs that other runs started.
+    Sub,
+}
+
+impl Lane {
+    pub(crate) const ALL: [Self; 2] = [Self::Main, Self::Sub];
+
+    /// The lane of a conversation's runs.
+    pub(crate) fn of(key: &SessionKey) -> Self {
+        match key.place {
+            Place::Sub { .. } => Self::Sub,
+            _ => Self::Main,
+        }
+    }
+}
+
+/// The places there are. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Lanes {
+    main: Arc<Semaphore>,
+    sub: Arc<Semaphore>,
+}
+
+impl Lanes {
+    fn new(main: usize, sub: usize) -> Self {
+        Self { main: Arc::new(Semaphore::new(main.max(1))), sub: Arc::new(Semaphore::new(sub.max(1))) }
+    }
+
+    fn places(&self, lane: Lane) -> Arc<Semaphore> {
+        Arc::clone(match lane {
+            Lane::Main => &self.main,
+            Lane::Sub => &self.sub,
+        })
+    }
+
+    /// Waits for a place; `None` only when there are none any more.
+    pub(crate) async fn acquire(&self, lane: Lane) -> Option<Permit> {
+        let place = self.places(lane).acquire_owned().await.ok()?;
+        Some(Permit { lane, _place: place, _alone: None })
+    }
+}
+
+/// A place in a lane, given back when the run is over.
 pub(crate) struct Permit {
-    _main: OwnedSemaphorePermit,
+    lane: Lane,
+    _place: OwnedSemaphorePermit,
     /// No other run on its last try is under way beside this one.
     _alone: Option<OwnedSemaphorePermit>,
 }
 
+impl Permit {
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
+}
+
 pub(crate) struct Scheduler {
-    main: Arc<Semaphore>,
-    ready: Mutex<Ready>,
-    wake: Notify,
+    lanes: Lanes,
+    main: Waiting,
+    sub: Waiting,
     /// Sessions whose next run crashed so often that this try is its last. They are taken up one at a time: else the
     /// one that kills the process would take the others, which only ran beside it, along.
     suspects: Mutex<Vec<SessionKey>>,
     alone: Arc<Semaphore>,
+}
+
+/// Sessions that wait for a place in one lane.
+#[derive(Default)]
+struct Waiting {
+    ready: Mutex<Ready>,
+    wake: Notify,
 }
 
 #[derive(Default)]
@@ -49,12 +109,11 @@ struct Ready {
 }
 
 impl Scheduler {
-    pub(crate) fn new(main_lane: usize) -> Self {
-        let main = Arc::new(Semaphore::new(main_lane.max(1)));
+    pub(crate) fn new(main_lane: usize, sub_lane: usize) -> Self {
         Self {
-            main,
-            ready: Mutex::default(),
-            wake: Notify::new(),
+            lanes: Lanes::new(main_lane, sub_lane),
+            main: Waiting::default(),
+            sub: Waiting::default(),
             suspects: Mutex::default(),
             alone: Arc::new(Semaphore::new(1)),
         }
@@ -75,10 +134,22 @@ impl Scheduler {
         self.push(key.clone());
     }
 
-    /// A place in the lane if one is free and nobody waits for it.
-    pub(crate) fn permit_now(&self) -> Option<Permit> {
-        let main = Arc::clone(&self.main).try_acquire_owned().ok()?;
-        Some(Permit { _main: main, _alone: None })
+    pub(crate) fn lanes(&self) -> Lanes {
+        self.lanes.clone()
+    }
+
+    fn waiting(&self, lane: Lane) -> &Waiting {
+        match lane {
+            Lane::Main => &self.main,
+            Lane::Sub => &self.sub,
+        }
+    }
+
+    /// A place in the session's lane if one is free and nobody waits for it.
+    pub(crate) fn permit_now(&self, key: &SessionKey) -> Option<Permit> {
+        let lane = Lane::of(key);
+        let place = self.lanes.places(lane).try_acquire_owned().ok()?;
+        Some(Permit { lane, _place: place, _alone: None })
     }
 
     /// Notes that the session may have a run to claim.
@@ -86,22 +157,34 @@ impl Scheduler {
         if self.suspects.lock().unwrap_or_else(PoisonError::into_inner).contains(&key) {
             return;
         }
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting(Lane::of(&key));
+        let mut ready = waiting.ready();
         if ready.queue.len() < READY && ready.known.insert(key.clone()) {
             ready.queue.push_back(key);
-            self.wake.notify_one();
+            waiting.wake.notify_one();
         }
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle().len() == Lane::ALL.len()
+    }
+
+    /// The lanes in which nobody waits. A full one must not keep the others from being looked after.
+    fn idle(&self) -> Vec<Lane> {
+        Lane::ALL.into_iter().filter(|lane| self.waiting(*lane).ready().queue.is_empty()).collect()
+    }
+}
+
+impl Waiting {
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn pop(&self) -> Option<SessionKey> {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = self.ready();
         let key = ready.queue.pop_front()?;
         ready.known.remove(&key);
         Some(key)
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).queue.is_empty()
     }
 }
 
@@ -123,26 +206,30 @@ impl Core {
     }
 }
 
-/// Takes up waiting sessions until the engine stops taking work.
-pub(crate) async fn run(core: Arc<Core>) {
+/// Takes up the waiting sessions of one lane until the engine stops taking work.
+pub(crate) async fn run(core: Arc<Core>, lane: Lane) {
     let mut refill = tokio::time::interval(if core.stays { REFILL } else { REFILL_PASSING });
+    let waiting = core.scheduler.waiting(lane);
     loop {
         tokio::select! {
             () = core.stopped.requested() => return,
-            () = core.scheduler.wake.notified() => {}
-            _ = refill.tick() => fill(&core).await,
+            () = waiting.wake.notified() => {}
+            // One of them asks for both.
+            _ = refill.tick(), if lane == Lane::Main => fill(&core).await,
         }
-        while let Some(key) = core.scheduler.pop() {
+        loop {
+            // Work from before it leaves the queue: whoever waits for the end of all work must not look in between.
+            let _taken = core.work.token();
+            let Some(key) = waiting.pop() else { break };
             let permit = tokio::select! {
-                permit = Arc::clone(&core.scheduler.main).acquire_owned() => permit,
+                permit = core.scheduler.lanes.acquire(lane) => permit,
                 () = core.stopped.requested() => return,
             };
             // A process that stays leaves the rest of the queue to its successor.
             if core.closing.is_requested() && core.stays {
                 continue;
             }
-            let Ok(main) = permit else { return };
-            let permit = Permit { _main: main, _alone: None };
+            let Some(permit) = permit else { return };
             let core = Arc::clone(&core);
             let task = core.work.track_future(take_up(Arc::clone(&core), key, permit));
             tidegate_runtime::spawn("session", task);
@@ -155,8 +242,8 @@ pub(crate) async fn one_by_one(core: Arc<Core>) {
     for key in core.scheduler.suspects() {
         let permits = async {
             let alone = Arc::clone(&core.scheduler.alone).acquire_owned().await.ok()?;
-            let main = Arc::clone(&core.scheduler.main).acquire_owned().await.ok()?;
-            Some(Permit { _main: main, _alone: Some(alone) })
+            let permit = core.scheduler.lanes.acquire(Lane::of(&key)).await?;
+            Some(Permit { _alone: Some(alone), ..permit })
         };
         let permit = tokio::select! {
             permit = permits => permit,
@@ -172,14 +259,17 @@ pub(crate) async fn one_by_one(core: Arc<Core>) {
 async fn fill(core: &Arc<Core>) {
     // A command does what it was asked and what stands before that; the rest is the gateway's.
     let own = if core.stays { None } else { Some(core.live.sessions()) };
-    if !core.scheduler.is_idle() || own.as_ref().is_some_and(HashSet::is_empty) {
+    let idle = core.scheduler.idle();
+    if idle.is_empty() || own.as_ref().is_some_and(HashSet::is_empty) {
         return;
     }
     let limit = u32::try_from(READY).unwrap_or(u32::MAX);
     let now = core.clock.now_ms();
     match core.store.waiting(&core.tenant, &core.owner, LEASE_TTL_MS, now, limit).await {
         Ok(keys) => {
-            let wanted = |key: &SessionKey| own.as_ref().is_none_or(|own| own.contains(key));
+            let wanted = |key: &SessionKey| {
+                idle.contains(&Lane::of(key)) && own.as_ref().is_none_or(|own| own.contains(key))
+            };
             keys.into_iter().filter(wanted).for_each(|key| core.scheduler.push(key));
         }
         Err(error) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate_runtime::{Task, spawn};
 use tidegate_storage::{StoreError, Sweep};
 
+use crate::schedule::Lane;
 use crate::start::Core;
 use crate::{connectors, deliver, schedule};
 
@@ -32,7 +33,8 @@ const MIRROR_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
     let mut services = vec![
         spawn("heartbeat", heartbeat(Arc::clone(core))),
-        spawn("scheduler", schedule::run(Arc::clone(core))),
+        spawn("scheduler", schedule::run(Arc::clone(core), Lane::Main)),
+        spawn("sub scheduler", schedule::run(Arc::clone(core), Lane::Sub)),
         spawn("sealer", seal(Arc::clone(core))),
         spawn("mirror", mirror(Arc::clone(core))),
     ];

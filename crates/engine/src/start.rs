@@ -24,7 +24,8 @@ use crate::mirror::Mirroring;
 use crate::schedule::Scheduler;
 use crate::services;
 use crate::settings::Settings;
-use crate::tools::{RunLoops, Toolbox, Watchers, with_image_tool};
+use crate::tools::{Reuse, RunLoops, Toolbox, Watchers, with_engine_tools};
+use crate::workspace::Workspaces;
 
 /// How an engine is to work.
 pub struct Options {
@@ -36,6 +37,8 @@ pub struct Options {
     pub toolbox: Toolbox,
     /// Runs that may be under way at once.
     pub main_lane: usize,
+    /// Of those that other runs started.
+    pub sub_lane: usize,
     /// Whether this process stays: then it keeps a ballast, sweeps, and waits for a store that is away.
     pub stays: bool,
     pub retention: Retention,
@@ -70,6 +73,7 @@ impl Options {
     pub fn passing(tenant: TenantId, settings: Settings) -> Self {
         Self {
             tenant,
+            sub_lane: settings.sub_lane(),
             settings,
             models: Arc::new(BuiltIn),
             connectors: Vec::new(),
@@ -111,6 +115,9 @@ pub(crate) struct Core {
     /// Who waits for the answer to a question.
     pub(crate) watchers: Watchers,
     pub(crate) run_loops: RunLoops,
+    /// What calls that only look answered a moment ago.
+    pub(crate) reuse: Reuse,
+    pub(crate) workspaces: Workspaces,
     pub(crate) bus: Bus,
     pub(crate) scheduler: Scheduler,
     pub(crate) outlets: Outlets,
@@ -180,11 +187,13 @@ impl Engine {
             models: options.models,
             connectors: connectors.collect(),
             live: LiveRuns::default(),
-            toolbox: with_image_tool(options.toolbox, &settings, core),
+            toolbox: with_engine_tools(options.toolbox, &settings, core),
             watchers: Watchers::default(),
             run_loops: RunLoops::default(),
+            reuse: Reuse::default(),
+            workspaces: Workspaces::default(),
             bus: Bus::new(),
-            scheduler: Scheduler::new(options.main_lane),
+            scheduler: Scheduler::new(options.main_lane, options.sub_lane),
             outlets: Outlets::default(),
             mirroring: Mirroring::default(),
             ballast,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_policy::Principal;
 use tidegate_protocol::{
-    ErrorBody, ErrorCode, Id as _, Message, ReplyTarget, RunEvent, RunEventBody, RunId, RunSpec, RunState,
-    SessionId, SessionKey,
+    ErrorBody, ErrorCode, Id as _, JoinMode, Message, ReplyTarget, RunEvent, RunEventBody, RunId, RunSpec,
+    RunState, SessionId, SessionKey,
 };
 use tidegate_runtime::{Shutdown, fault, new_id};
 use tidegate_storage::{
@@ -17,6 +17,7 @@ use tidegate_storage::{
 use crate::error::EngineError;
 use crate::execute::Work;
 use crate::live::{Answer, Cancel, Partial, Read, Reader, RunEnd};
+use crate::sessions::{Plan, Standing, Step, Writer, asks_a_model};
 use crate::start::{Core, Engine};
 
 /// How often the store is asked about a run that another process may be running.
@@ -31,12 +32,16 @@ pub struct Request {
     /// The session may go once nobody used it for a while.
     pub ephemeral: bool,
     pub text: String,
+    /// Whether commands and directives in the text are followed; else it goes to the model as it is.
+    pub commands: bool,
     /// The caller's own name for the run; its alias when absent.
     pub client_key: Option<String>,
     /// Two requests with the same key are the same request.
     pub idempotency: Option<String>,
     pub spec: RunSpec,
     pub reply: ReplyTarget,
+    /// Whether a run under way may take it in, and when.
+    pub join: Option<JoinMode>,
     /// How long it may wait for its turn before it ends as `SESSION_BUSY`; as long as it takes when absent.
     pub patience: Option<Duration>,
 }
@@ -59,27 +64,80 @@ impl Engine {
     /// Accepts a request. Once this returns it is durable and will come to an end.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
         let engine = self.clone();
-        self.core.unbroken("submit", async move { engine.take(request).await }).await?
+        self.core.unbroken("submit", async move { engine.take(request, None).await }).await?
     }
 
-    async fn take(self, mut request: Request) -> Result<Submitted, EngineError> {
+    /// Accepts what another run asks for. It is ended with that one.
+    pub(crate) async fn submit_child(
+        &self,
+        request: Request,
+        parent: RunId,
+    ) -> Result<Submitted, EngineError> {
+        let engine = self.clone();
+        self.core.unbroken("submit", async move { engine.take(request, Some(parent)).await }).await?
+    }
+
+    async fn take(self, mut request: Request, parent: Option<RunId>) -> Result<Submitted, EngineError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
         }
-        // Somebody waits: they learn at once that nobody could answer.
-        // What policy forbids is told as that, and not as a missing key.
-        if core.settings.narrowed(&request.key.scope.agent, &request.spec).is_ok() {
-            core.models.ready(&request.spec).await?;
+        let text = std::mem::take(&mut request.text);
+        let fingerprint = fingerprint(&request.key, &text);
+        let Plan { first, main, ignored: _, ends } = if request.commands {
+            let writer = Writer {
+                principal: &request.principal,
+                key: &request.key,
+                standing: Standing::Full,
+                message: request.idempotency.as_deref(),
+                again: false,
+            };
+            core.plan(writer, text, request.spec.clone()).await?
+        } else {
+            Plan::turn(text, request.spec.clone())
+        };
+        core.check_models(&request.key, &main.spec).await?;
+        if let Some(first) = first {
+            let before = Request {
+                client_key: None,
+                idempotency: request.idempotency.as_deref().map(before),
+                reply: ReplyTarget::Session,
+                patience: None,
+                ..request.clone()
+            };
+            self.put(before, first, &fingerprint, None).await?;
         }
+        let principal = request.principal.clone();
+        let submitted = self.put(request, main, &fingerprint, parent).await?;
+        // Sent again it must not end what began since.
+        if !submitted.replayed {
+            self.end_all(&principal, ends).await?;
+        }
+        Ok(submitted)
+    }
+
+    /// ACCEPT of one run.
+    async fn put(
+        &self,
+        request: Request,
+        step: Step,
+        fingerprint: &[u8],
+        parent: Option<RunId>,
+    ) -> Result<Submitted, EngineError> {
+        let core = &self.core;
+        let Step { text, mut spec, alone } = step;
+        let join = request.join.filter(|_| !alone);
         let run: RunId = new_id(core.clock.as_ref())?;
         let session: SessionId = new_id(core.clock.as_ref())?;
         let now = core.clock.now_ms();
-        let input = Message::user(request.text.clone(), now);
+        let session_choice = match request.session {
+            SessionChoice::Current => core.settings.log_of_now(&request.key, now),
+            chosen => chosen,
+        };
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
-        let reservation =
-            core.reservation(&request.key, request.session, &mut request.spec, &request.text).await?;
-        let permit = core.scheduler.permit_now();
+        let reservation = core.reservation(&request.key, session_choice, &mut spec, &text).await?;
+        let input = Message::user(text, now);
+        let permit = core.scheduler.permit_now(&request.key);
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);
         let accept = Accept {
@@ -88,16 +146,18 @@ impl Engine {
             run: NewRun {
                 id: run,
                 client_key: Some(client_key.clone()),
-                spec: request.spec.clone(),
+                spec: spec.clone(),
                 input: input.clone(),
                 reply: request.reply.clone(),
+                join,
+                parent,
             },
-            session: request.session,
+            session: session_choice,
             new_session: NewSession { id: session, alias: Some(session.alias()) },
             inbound: None,
-            idempotency: request.idempotency.map(|key| {
-                Idempotency::new(&key, &fingerprint(&request.key, &request.text), core.remembered_until(now))
-            }),
+            idempotency: request
+                .idempotency
+                .map(|key| Idempotency::new(&key, fingerprint, core.remembered_until(now))),
             reservation,
             ephemeral: request.ephemeral,
             owner: core.owner,
@@ -121,11 +181,14 @@ impl Engine {
             key: request.key,
             client_key: Some(client_key),
             principal: request.principal,
-            spec: request.spec,
+            spec,
             input,
             reply: request.reply,
             created_at: now,
         };
+        if let (Admission::Queued { .. }, Some(mode)) = (&accepted.admission, join) {
+            core.live.join(&work.key, mode);
+        }
         // Behind another run of its session: full lanes alone are no reason to give up.
         if let (Admission::Queued { ahead: 1.. }, Some(patience)) = (&accepted.admission, request.patience) {
             core.lose_patience(run, patience);
@@ -186,16 +249,41 @@ impl Engine {
         end.map_err(|error| EngineError::Run { run, error })
     }
 
-    /// Ends a run: nobody can write for it any more, and its place in the session is free.
+    /// Ends a run with all that it started: nobody can write for them any more, and their places are free. A conversation
+    /// that waits for its result is told.
     pub async fn abort(&self, principal: &Principal, run: RunId) -> Result<AbortOutcome, EngineError> {
+        let outcome = self.abort_quietly(principal, run).await?;
+        match outcome {
+            AbortOutcome::Aborted => self.core.announce_abort(run).await,
+            // It has ended, but not all that it started.
+            AbortOutcome::AlreadyEnded(_) => self.core.abort_descendants(run).await?,
+            AbortOutcome::Begun | AbortOutcome::NotFound => {}
+        }
+        Ok(outcome)
+    }
+
+    /// The same without a word to anybody: where everything ends, nothing is to begin because of that.
+    pub(crate) async fn abort_quietly(
+        &self,
+        principal: &Principal,
+        run: RunId,
+    ) -> Result<AbortOutcome, EngineError> {
         let (core, principal) = (Arc::clone(&self.core), principal.clone());
         let abort = async move {
             let outcome = core.store.abort(&principal, run, core.clock.now_ms()).await?;
             core.after_abort(run, &outcome, None).await?;
+            if outcome == AbortOutcome::Aborted {
+                core.end_descendants(run).await?;
+            }
             Ok(outcome)
         };
         self.core.unbroken("abort", abort).await?
     }
+}
+
+/// The name of the step that comes before the one a caller's key names.
+pub(crate) fn before(key: &str) -> String {
+    format!("{key}#new")
 }
 
 /// What an idempotency key stands for.
@@ -215,6 +303,15 @@ impl Core {
         done.map_err(|end| StoreError::Internal(end.to_string()).into())
     }
 
+    /// Somebody waits: they learn at once that nobody could answer.
+    async fn check_models(&self, key: &SessionKey, spec: &RunSpec) -> Result<(), EngineError> {
+        // What policy forbids is told as that, and not as a missing key.
+        if asks_a_model(spec) && self.settings.narrowed(&key.scope.agent, spec).is_ok() {
+            self.models.ready(spec).await?;
+        }
+        Ok(())
+    }
+
     pub(crate) async fn row(&self, run: RunId) -> Result<RunRow, EngineError> {
         let row = self.store.run(&self.tenant, &RunLookup::Id(run)).await?;
         row.ok_or_else(|| StoreError::NotFound(format!("run {run}")).into())
@@ -222,7 +319,11 @@ impl Core {
 
     /// How a run ended, as it was committed, if it has.
     pub(crate) async fn ended(&self, run: RunId) -> Result<Option<RunEnd>, EngineError> {
-        let row = self.row(run).await?;
+        let mut row = self.row(run).await?;
+        // Whoever took the message in answers it.
+        while let (RunState::Joined, Some(joined)) = (&row.state, row.joined) {
+            row = self.row(joined).await?;
+        }
         if !row.state.is_terminal() {
             return Ok(None);
         }
@@ -232,23 +333,6 @@ impl Core {
         let ended =
             || ErrorBody::new(ErrorCode::Internal, format!("the run ended as {}", row.state.as_str()));
         Ok(Some(Err(row.error.clone().unwrap_or_else(ended))))
-    }
-
-    async fn read_answer(&self, row: &RunRow) -> Result<Answer, EngineError> {
-        let torn = || StoreError::Damaged(format!("run {} has no answer in its log", row.id));
-        let (Some(session), Some((first, last))) = (row.session, row.entries) else {
-            return Err(torn().into());
-        };
-        let limit = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
-        let entries = self.store.entries(&self.tenant, session, first - 1, limit).await?;
-        let answer = entries.iter().rev().find_map(|entry| match entry.body.message() {
-            Some(message @ Message::Assistant { origin, .. }) => Some((message.text(), origin.clone())),
-            _ => None,
-        });
-        let (text, origin) = answer.ok_or_else(torn)?;
-        let session_name = self.session_name(session).await?;
-        let usage = row.usage;
-        Ok(Answer { run: row.id, created_at: row.created_at, session_name, text, origin, usage })
     }
 
     pub(crate) async fn session_name(&self, session: SessionId) -> Result<String, EngineError> {

@@ -1,7 +1,7 @@
 //! The lines of a transcript file, rendered from the log. Pure.
 
 use serde_json::json;
-use tidegate_protocol::{Entry, EntryId, Id as _};
+use tidegate_protocol::{Entry, EntryBody, EntryId, Id as _};
 use tidegate_runtime::iso_timestamp;
 
 /// The file's format.
@@ -24,8 +24,15 @@ pub(crate) fn line(entry: &Entry) -> String {
         "timestamp": iso_timestamp(entry.created_at),
     });
     match &entry.body {
-        tidegate_protocol::EntryBody::Message(message) => line["message"] = json!(message),
-        tidegate_protocol::EntryBody::Unknown(value) => {
+        EntryBody::Message(message) => line["message"] = json!(message),
+        EntryBody::Compaction(compaction) => {
+            line["type"] = "compaction".into();
+            line["summary"] = compaction.summary.clone().into();
+            line["firstKeptSeq"] = compaction.first_kept_seq.into();
+            line["tokensBefore"] = compaction.tokens_before.into();
+            line["details"] = json!(compaction.files);
+        }
+        EntryBody::Unknown(value) => {
             line["type"] = "custom".into();
             line["customType"] = "unknown".into();
             line["data"] = value.clone();

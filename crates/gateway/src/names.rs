@@ -1,14 +1,9 @@
 //! How a conversation is called in an address.
 
-use tidegate_engine::Settings;
-use tidegate_protocol::{ErrorCode, Place, Scope, SessionKey, TenantId};
+use tidegate_engine::{Settings, answering_session_key, session_key};
+use tidegate_protocol::{SessionKey, TenantId};
 
 use crate::answer::Refusal;
-
-/// The longest name, in bytes.
-const LONGEST: usize = 512;
-/// How the text of a whole key begins.
-const WHOLE: &str = "tenant:";
 
 /// The key that a name in an address means: the text of a whole key, or a conversation of the (default) agent.
 pub(crate) fn key_of(
@@ -17,21 +12,7 @@ pub(crate) fn key_of(
     agent: Option<&str>,
     name: &str,
 ) -> Result<SessionKey, Refusal> {
-    if name.trim().is_empty() || name.len() > LONGEST || name.chars().any(char::is_control) {
-        let message =
-            format!("the name of a conversation must be 1 to {LONGEST} bytes without control characters");
-        return Err(Refusal::new(ErrorCode::BadRequest, message));
-    }
-    if !name.starts_with(WHOLE) {
-        return Ok(SessionKey::named(settings.scope(agent)?, name));
-    }
-    let key: SessionKey =
-        name.parse().map_err(|error| Refusal::new(ErrorCode::BadRequest, format!("{error}")))?;
-    // Somebody else's conversations do not exist here.
-    if key.scope.tenant != *tenant {
-        return Err(Refusal::new(ErrorCode::NotFound, format!("session {name} does not exist")));
-    }
-    Ok(key)
+    Ok(session_key(tenant, || settings.scope(agent), name)?)
 }
 
 /// The same for whoever wants an answer there: its agent must be one that is configured.
@@ -41,54 +22,5 @@ pub(crate) fn answering_key_of(
     agent: Option<&str>,
     name: &str,
 ) -> Result<SessionKey, Refusal> {
-    let key = key_of(settings, tenant, agent, name)?;
-    if settings.scope(Some(key.scope.agent.as_str()))? != key.scope {
-        return Err(Refusal::new(ErrorCode::NotFound, format!("session {name} does not exist")));
-    }
-    Ok(key)
-}
-
-/// The name that means the key; [`key_of`] turns it back.
-pub(crate) fn name_of(default: &Scope, key: &SessionKey) -> String {
-    let label = key.label();
-    let plain = matches!(key.place, Place::Main | Place::Named { .. })
-        && key.thread.is_none()
-        && key.scope == *default
-        && *key == SessionKey::named(default.clone(), &label)
-        && !label.starts_with(WHOLE)
-        && label.len() <= LONGEST
-        && !label.trim().is_empty()
-        && !label.chars().any(char::is_control);
-    if plain { label } else { key.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use tidegate_config::{ConfigFile, Env};
-
-    use super::*;
-
-    #[test]
-    fn a_name_leads_back_to_its_conversation() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = ConfigFile::new(folder.path().join("config.json5"), folder.path().join("revisions"));
-        let settings = Settings::new(&file.load(&Env::of_this_process()).unwrap());
-        let default = settings.scope(None).unwrap();
-        let at = "tenant:local/workspace:default/agent";
-        for (key, expected) in [
-            (format!("{at}:main/main"), "main".to_owned()),
-            (format!("{at}:main/name:trip%20to%20%2F"), "trip to /".to_owned()),
-            (format!("{at}:main/name:main"), format!("{at}:main/name:main")),
-            (format!("{at}:main/name:tenant%3Ax"), format!("{at}:main/name:tenant%3Ax")),
-            (format!("{at}:main/name:%20"), format!("{at}:main/name:%20")),
-            (format!("{at}:main/main:thread:7"), format!("{at}:main/main:thread:7")),
-            (format!("{at}:main/dm:slack:T1:U1"), format!("{at}:main/dm:slack:T1:U1")),
-            (format!("{at}:other/main"), format!("{at}:other/main")),
-        ] {
-            let key: SessionKey = key.parse().unwrap();
-            let name = name_of(&default, &key);
-            assert_eq!(name, expected);
-            assert_eq!(key_of(&settings, &default.tenant, None, &name).unwrap(), key);
-        }
-    }
+    Ok(answering_session_key(settings, tenant, || settings.scope(agent), name)?)
 }

@@ -48,10 +48,14 @@ routes! {
     Page get "/api/v1/channels" => api::status::channels;
     Page get "/api/v1/sessions" => api::sessions::list;
     Page delete "/api/v1/sessions/{name}" => api::sessions::delete;
+    Page get "/api/v1/sessions/{name}/branches" => api::branches::list;
+    Page post "/api/v1/sessions/{name}/fork" => api::branches::fork;
+    Page post "/api/v1/sessions/{name}/title" => api::branches::name;
     Page post "/api/v1/sessions/{name}/messages" => api::messages::post;
     Page get "/api/v1/sessions/{name}/events" => api::feed::events;
     Page post "/api/v1/ask" => api::ask::ask;
     Page post "/api/v1/runs/{id}/abort" => api::runs::abort;
+    Page post "/api/v1/runs/stop" => api::runs::stop;
     Page post "/api/v1/outbox/{id}/retry" => api::outbox::retry;
     Page post "/api/v1/outbox/{id}/drop" => api::outbox::give_up;
     Page post "/api/v1/models/test" => api::models::test;

@@ -51,11 +51,12 @@ pub use ledger::{CallOutcome, CallRecord, Ledger};
 pub use money::{ReportedUsage, format_tokens, format_usd, normalize_usage};
 pub use partial_json::partial_json;
 pub use registry::{Registry, RegistryOptions};
+pub use replay::{Paired, paired};
 pub use request::{CacheRetention, Options, Request, ToolChoice, ToolSpec};
 pub use rotation::{Candidate, CredentialKind};
 pub use standings::{Forgetful, StandingKey, StandingStore};
 pub use stream::{BlockKind, Model, ModelEvent, ModelStream};
-pub use thinking::{labels as thinking_labels, levels as thinking_levels, parse_level};
+pub use thinking::{labels as thinking_labels, levels as thinking_levels};
 use tidegate_protocol::{AgentId, ErrorBody, ErrorCode, ModelRef, RunSpec};
 
 /// The provider that needs no network.

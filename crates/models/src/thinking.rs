@@ -1,25 +1,10 @@
-//! How much a model thinks: people's words for it, and what each vendor is told.
+//! How much a model thinks: which levels it knows, and what each vendor is told.
 
 use tidegate_protocol::ThinkingLevel::{self, High, Low, Medium, Minimal, Off, Xhigh};
 
 use crate::catalogue::ModelInfo;
 
-const ALL: [ThinkingLevel; 6] = [Off, Minimal, Low, Medium, High, Xhigh];
-
-/// The level a person means, in any of the words people use for it.
-pub fn parse_level(text: &str) -> Option<ThinkingLevel> {
-    let word: String =
-        text.trim().chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect();
-    Some(match word.as_str() {
-        "off" => Off,
-        "minimal" | "min" | "think" => Minimal,
-        "low" | "on" | "enable" | "enabled" | "thinkhard" => Low,
-        "medium" | "med" | "mid" | "thinkharder" | "harder" => Medium,
-        "high" | "highest" | "max" | "ultra" | "ultrathink" | "thinkhardest" => High,
-        "xhigh" | "extrahigh" => Xhigh,
-        _ => return None,
-    })
-}
+const ALL: [ThinkingLevel; 6] = ThinkingLevel::ALL;
 
 /// The levels a model knows. So far the model's name tells, whoever serves it.
 pub fn levels(_provider: &str, model: &str) -> &'static [ThinkingLevel] {
@@ -32,7 +17,7 @@ pub fn labels(provider: &str, model: &str) -> Vec<&'static str> {
     if matches!(provider.trim().to_lowercase().as_str(), "zai" | "z.ai" | "z-ai") {
         return vec!["off", "on"];
     }
-    levels(provider, model).iter().map(|level| name(*level)).collect()
+    levels(provider, model).iter().map(|level| level.as_str()).collect()
 }
 
 /// The nearest level the model knows; none for one that does not think.
@@ -41,17 +26,6 @@ pub(crate) fn clamp(level: ThinkingLevel, model: &ModelInfo) -> ThinkingLevel {
         return Off;
     }
     if level == Xhigh && !knows_xhigh(&model.id) { High } else { level }
-}
-
-fn name(level: ThinkingLevel) -> &'static str {
-    match level {
-        Off => "off",
-        Minimal => "minimal",
-        Low => "low",
-        Medium => "medium",
-        High => "high",
-        Xhigh => "xhigh",
-    }
 }
 
 /// The model's name without the vendor some resellers put before it.
@@ -110,7 +84,7 @@ pub(crate) fn budget(level: ThinkingLevel, base: u32, model_max: u32) -> Budget 
 pub(crate) fn effort(level: ThinkingLevel) -> &'static str {
     match level {
         Off => "none",
-        _ => name(level),
+        _ => level.as_str(),
     }
 }
 
@@ -193,7 +167,7 @@ pub(crate) fn supported_in(error_text: &str) -> Option<Vec<ThinkingLevel>> {
     let listed = listed.split(['.', '\n', '}']).next().unwrap_or_default();
     let mut found = Vec::new();
     for word in listed.split(|c: char| !c.is_ascii_alphanumeric()) {
-        let level = ALL.into_iter().find(|level| word == name(*level) || word == effort(*level));
+        let level = ALL.into_iter().find(|level| word == level.as_str() || word == effort(*level));
         found.extend(level.filter(|level| !found.contains(level)));
     }
     (!found.is_empty()).then_some(found)
@@ -202,44 +176,6 @@ pub(crate) fn supported_in(error_text: &str) -> Option<Vec<ThinkingLevel>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn people_name_a_level_in_many_ways() {
-        let words = [
-            ("off", Some(Off)),
-            ("on", Some(Low)),
-            ("enabled", Some(Low)),
-            ("minimal", Some(Minimal)),
-            ("think", Some(Minimal)),
-            ("thinkhard", Some(Low)),
-            ("think-hard", Some(Low)),
-            ("think_hard", Some(Low)),
-            ("med", Some(Medium)),
-            ("mid", Some(Medium)),
-            ("thinkharder", Some(Medium)),
-            ("harder", Some(Medium)),
-            ("ultra", Some(High)),
-            ("ultrathink", Some(High)),
-            ("thinkhardest", Some(High)),
-            ("max", Some(High)),
-            ("highest", Some(High)),
-            ("x-high", Some(Xhigh)),
-            (" high", Some(High)),
-            ("XHigh ", Some(Xhigh)),
-            ("", None),
-            ("loud", None),
-        ];
-        for (word, level) in words {
-            assert_eq!(parse_level(word), level, "{word:?}");
-        }
-    }
-
-    #[test]
-    fn every_levels_own_name_is_read_as_that_level() {
-        for level in ALL {
-            assert_eq!(parse_level(name(level)), Some(level));
-        }
-    }
 
     #[test]
     fn only_some_models_know_the_highest_level() {

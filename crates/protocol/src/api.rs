@@ -3,6 +3,7 @@
 //! The gateway writes these types, `client` and the page read them. Other dialects on the same port (`/v1`) have their
 //! shapes in the gateway and never here.
 
+mod sessions;
 mod tools;
 
 use schemars::JsonSchema;
@@ -14,11 +15,13 @@ use crate::error::{ErrorBody, ErrorCode};
 use crate::event::RunEventBody;
 use crate::id::RunId;
 use crate::message::{Origin, Role, Usage};
-use crate::run::{ModelRef, RunState, ThinkingLevel};
+use crate::run::{JoinMode, ModelRef, RunState, ThinkingLevel, ToolUse};
+use crate::tool::{ToolCall, ToolError, ToolResult};
 
+pub use sessions::{BranchList, BranchView, ForkSession, Forked, NameSession};
 pub use tools::{
     AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision,
-    ApprovalList, ApprovalView, Asking, InvokeTool, ToolEvent,
+    ApprovalList, ApprovalView, Asking, InvokeTool, PrefixRule, ToolEvent,
 };
 
 macro_rules! wire {
@@ -83,6 +86,9 @@ wire! {
         pub text: String,
         /// The caller's own key: the same key again answers the same run.
         pub key: String,
+        /// Let a run that is under way read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub join: Option<JoinMode>,
     }
 
     pub struct Posted {
@@ -145,7 +151,7 @@ wire! {
         pub error: Option<ErrorBody>,
     }
 
-    /// More of a provisional answer. `seq` counts from 1 in each attempt without a gap; a text may be empty.
+    /// More of a provisional answer. `seq` counts from 1 in each attempt without a gap.
     pub struct Delta {
         pub run_id: RunId,
         pub attempt: u32,
@@ -182,6 +188,18 @@ wire! {
         #[ts(type = "number | null")]
         pub timeout_ms: Option<u64>,
         pub key: String,
+        /// How tools may be used; as the agent may when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub tools: Option<ToolUse>,
+        /// Show what would be done, and do none of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub dry_run: bool,
+        /// Let a run that is under way read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub join: Option<JoinMode>,
+        /// Follow commands and directives in the text; else it goes to the model as it is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub commands: bool,
     }
 
     /// What came of a run. It is durable.
@@ -194,6 +212,17 @@ wire! {
         pub text: String,
         pub origin: Origin,
         pub usage: Usage,
+        /// The tools that were called, and what came of them.
+        #[serde(default)]
+        pub calls: Vec<CallLine>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub tool_error: Option<ToolError>,
+    }
+
+    /// A call and its result.
+    pub struct CallLine {
+        pub call: ToolCall,
+        pub result: ToolResult,
     }
 
     /// Which model to try. Without any of it the one that answers for the default agent.
@@ -248,6 +277,37 @@ wire! {
         pub retry_after_ms: Option<u64>,
     }
 
+    /// Which runs to end. Without any of it everything that is under way.
+    pub struct StopRuns {
+        /// Only those of this conversation: its name, or the text of its key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub session: Option<String>,
+        /// Only those of this agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub agent: Option<String>,
+        /// Also those that wait for their turn.
+        #[serde(default)]
+        pub all: bool,
+    }
+
+    /// What was ended.
+    pub struct StoppedRuns {
+        pub runs: Vec<StoppedRun>,
+    }
+
+    pub struct StoppedRun {
+        pub run_id: RunId,
+        /// The caller's own name for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub request_id: Option<String>,
+        /// The conversation's key.
+        pub session: String,
+        /// Where it stood.
+        pub state: RunState,
+        /// What was asked.
+        pub text: String,
+    }
+
     /// The logs that a deletion took away, by their names.
     pub struct Deleted {
         pub removed: Vec<String>,
@@ -296,7 +356,7 @@ pub enum AskEvent {
     },
     /// More of the answer, provisional.
     Delta { text: String },
-    /// Something the person should know besides the answer.
+    /// What happens besides the answer: tools, questions, notices.
     Notice { notice: RunEventBody },
     /// The deltas so far do not count any more: another attempt begins.
     Restarted,

@@ -31,15 +31,45 @@ pub struct Entry {
 #[serde(tag = "kind", content = "body", rename_all = "camelCase")]
 pub enum EntryBody {
     Message(Message),
+    /// What came before, in short. It changes what a model is shown, never what is stored.
+    Compaction(Compaction),
     /// Written by a newer release; kept as it is and left out of the context.
     #[serde(untagged)]
     Unknown(#[ts(type = "unknown")] Value),
+}
+
+/// A summary of the older part of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct Compaction {
+    pub summary: String,
+    /// The first line that is still shown as it is.
+    #[ts(type = "number")]
+    pub first_kept_seq: i64,
+    /// What the conversation had grown to.
+    #[ts(type = "number")]
+    pub tokens_before: u64,
+    /// No model wrote it: the summary only says what was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mechanical: bool,
+    /// Files that were read and changed, so that the next summary carries them on.
+    #[serde(default)]
+    pub files: FileTrail,
+}
+
+/// Files the tools of a conversation touched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileTrail {
+    pub read: Vec<String>,
+    pub modified: Vec<String>,
 }
 
 /// The stored name of a line's kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     Message,
+    Compaction,
     Unknown(String),
 }
 
@@ -47,6 +77,7 @@ impl EntryKind {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Message => "message",
+            Self::Compaction => "compaction",
             Self::Unknown(raw) => raw,
         }
     }
@@ -54,6 +85,7 @@ impl EntryKind {
     pub fn parse(text: &str) -> Self {
         match text {
             "message" => Self::Message,
+            "compaction" => Self::Compaction,
             other => Self::Unknown(other.to_owned()),
         }
     }
@@ -67,6 +99,10 @@ impl EntryBody {
                 Ok(message) => Self::Message(message),
                 Err(_) => Self::Unknown(body),
             },
+            EntryKind::Compaction => match serde_json::from_value::<Compaction>(body.clone()) {
+                Ok(compaction) => Self::Compaction(compaction),
+                Err(_) => Self::Unknown(body),
+            },
             EntryKind::Unknown(_) => Self::Unknown(body),
         }
     }
@@ -74,7 +110,16 @@ impl EntryBody {
     pub fn message(&self) -> Option<&Message> {
         match self {
             Self::Message(message) => Some(message),
-            Self::Unknown(_) => None,
+            Self::Compaction(_) | Self::Unknown(_) => None,
         }
+    }
+
+    /// The kind and the body as they are stored.
+    pub fn to_stored(&self) -> serde_json::Result<(EntryKind, String)> {
+        Ok(match self {
+            Self::Message(message) => (EntryKind::Message, serde_json::to_string(message)?),
+            Self::Compaction(compaction) => (EntryKind::Compaction, serde_json::to_string(compaction)?),
+            Self::Unknown(value) => (EntryKind::Unknown("unknown".to_owned()), serde_json::to_string(value)?),
+        })
     }
 }

@@ -16,6 +16,9 @@ pub struct Inbound {
     /// Which of our accounts on that network received it.
     pub account_id: String,
     pub peer: Peer,
+    /// Who wrote it, where the peer is a group or a channel; without it nobody there can be told from another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     pub message: InboundMessage,

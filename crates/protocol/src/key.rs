@@ -25,6 +25,8 @@ pub enum Place {
     Dm { channel: Option<ChannelName>, account: Option<String>, peer: String },
     /// A group or room of a network.
     Group { channel: ChannelName, id: String },
+    /// A conversation that another run began for a piece of work.
+    Sub { id: String },
 }
 
 /// Identifies a conversation. Work is FIFO per key.
@@ -56,6 +58,7 @@ impl SessionKey {
                 format!("{channel}:{account}:dm:{peer}")
             }
             Place::Group { channel, id } => format!("{channel}:group:{id}"),
+            Place::Sub { id } => format!("sub:{id}"),
         };
         if let Some(thread) = &self.thread {
             let _ = write!(label, ":thread:{thread}");
@@ -136,6 +139,10 @@ impl fmt::Display for SessionKey {
                 write!(f, "group:{channel}:")?;
                 encode(f, id)?;
             }
+            Place::Sub { id } => {
+                f.write_str("sub:")?;
+                encode(f, id)?;
+            }
         }
         if let Some(thread) = &self.thread {
             f.write_str(":thread:")?;
@@ -169,6 +176,7 @@ impl FromStr for SessionKey {
         let place = match place.split(':').collect::<Vec<_>>().as_slice() {
             ["main"] => Place::Main,
             ["name", name] => Place::Named { name: decode(name)? },
+            ["sub", id] => Place::Sub { id: decode(id)? },
             ["group", channel, id] => Place::Group { channel: channel.parse()?, id: decode(id)? },
             ["dm", channel, account, peer] => Place::Dm {
                 channel: if channel.is_empty() { None } else { Some(channel.parse()?) },
@@ -230,6 +238,7 @@ mod tests {
         prop_oneof![
             Just(Place::Main),
             any::<String>().prop_map(|name| Place::Named { name }),
+            any::<String>().prop_map(|id| Place::Sub { id }),
             (channel.clone(), any::<String>()).prop_map(|(channel, id)| Place::Group { channel, id }),
             // An account is a network's own id and never empty.
             (proptest::option::of(channel), proptest::option::of(".+"), any::<String>())

@@ -19,7 +19,7 @@ pub mod schema;
 mod tool;
 
 pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome, lane};
-pub use entry::{Entry, EntryBody, EntryKind};
+pub use entry::{Compaction, Entry, EntryBody, EntryKind, FileTrail};
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{RunEvent, RunEventBody};
 pub use id::{
@@ -33,5 +33,8 @@ pub use key::{KeyError, Place, SessionKey};
 pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};
-pub use run::{Limits, ModelRef, ReplyTarget, RunSpec, RunState, ThinkingLevel, ToolRunState};
+pub use run::{
+    JoinMode, Limits, ModelRef, ReplyTarget, RunCommand, RunSpec, RunState, SessionSettings, ThinkingLevel,
+    ToolRunState, ToolUse, Verbose,
+};
 pub use tool::{Risk, ToolCall, ToolError, ToolErrorCode, ToolMeta, ToolResult, ToolSource};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::inbound::OutboundTarget;
+use crate::key::SessionKey;
 use crate::message::Cost;
 use crate::name::ChannelName;
 
@@ -22,6 +23,150 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ThinkingLevel>,
     pub limits: Limits,
+    #[serde(default)]
+    pub tools: ToolUse,
+    /// What is to be done in place of asking a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<RunCommand>,
+    /// Side effects are decided, recorded and shown, and none happens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shadow: bool,
+    /// How many runs started one another before this one: 0 for a person's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u8,
+    /// How much of the work the reply shows besides the answer.
+    #[serde(default, skip_serializing_if = "Verbose::is_off")]
+    pub verbose: Verbose,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(depth: &u8) -> bool {
+    *depth == 0
+}
+
+/// How a run may use tools, within what policy allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolUse {
+    /// The model may call them.
+    pub model: bool,
+    /// A person may, with the prefix `tool:`.
+    pub manual: bool,
+    /// Only these; all that policy allows when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// Rounds of tool calls before the model has to answer without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The folder file tools are held to; the agent's workspace when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Nobody is there to approve anything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
+}
+
+impl Default for ToolUse {
+    fn default() -> Self {
+        Self { model: true, manual: false, allow: None, max_steps: None, root: None, unattended: false }
+    }
+}
+
+/// A message that is a command: it keeps its place among the others and calls no model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(tag = "command", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum RunCommand {
+    /// The conversation begins anew with the next message.
+    Reset,
+    /// Sum the conversation up now.
+    Compact {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
+    },
+    /// Answer with this text.
+    Say { text: String },
+}
+
+/// How a message that comes while its session is busy takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub enum JoinMode {
+    /// Read by the run under way after its current tool; what it wanted to do next is left.
+    Steer,
+    /// Read by it after its current round of tools, which is done to its end.
+    Note,
+    /// Read by it when it would stop.
+    FollowUp,
+}
+
+impl JoinMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::Note => "note",
+            Self::FollowUp => "followUp",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "steer" => Some(Self::Steer),
+            "note" => Some(Self::Note),
+            "followUp" => Some(Self::FollowUp),
+            _ => None,
+        }
+    }
+}
+
+/// What somebody chose for a conversation, until they choose otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionSettings {
+    /// `provider/model` or an alias.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingLevel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbose: Option<Verbose>,
+}
+
+/// How much of the work is shown besides the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Verbose {
+    #[default]
+    Off,
+    /// Which tools run.
+    On,
+    /// And what came of them.
+    Full,
+}
+
+impl Verbose {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+
+    /// The level's own name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Full => "full",
+        }
+    }
+
+    /// The level a person means, in any of the words people use for it.
+    pub fn parse_alias(text: &str) -> Option<Self> {
+        Some(match text.trim().to_ascii_lowercase().as_str() {
+            "off" | "false" | "no" | "0" => Self::Off,
+            "on" | "minimal" | "true" | "yes" | "1" => Self::On,
+            "full" | "all" | "everything" => Self::Full,
+            _ => return None,
+        })
+    }
 }
 
 /// How much a model is to think before it answers.
@@ -37,6 +182,42 @@ pub enum ThinkingLevel {
     Medium,
     High,
     Xhigh,
+}
+
+impl ThinkingLevel {
+    /// From none to the most.
+    pub const ALL: [Self; 6] = [Self::Off, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh];
+
+    /// The level's own name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+        }
+    }
+
+    /// The level a person means, in any of the words people use for it.
+    pub fn parse_alias(text: &str) -> Option<Self> {
+        let word: String = text
+            .trim()
+            .chars()
+            .filter(|c| !matches!(c, '-' | '_' | ' '))
+            .flat_map(char::to_lowercase)
+            .collect();
+        Some(match word.as_str() {
+            "off" => Self::Off,
+            "minimal" | "min" | "think" => Self::Minimal,
+            "low" | "on" | "enable" | "enabled" | "thinkhard" => Self::Low,
+            "medium" | "med" | "mid" | "thinkharder" | "harder" => Self::Medium,
+            "high" | "highest" | "max" | "ultra" | "ultrathink" | "thinkhardest" => Self::High,
+            "xhigh" | "extrahigh" => Self::Xhigh,
+            _ => return None,
+        })
+    }
 }
 
 /// A model by name.
@@ -59,7 +240,7 @@ pub struct Limits {
     /// Active time the run may take, in milliseconds.
     #[ts(type = "number")]
     pub deadline_ms: u64,
-    /// How many earlier messages the model is shown.
+    /// How many earlier turns the model is shown, as far as they fit its window. A turn begins with a person's message.
     pub history: u32,
     /// What the run may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +257,41 @@ pub struct Limits {
 impl RunSpec {
     /// What is promised when nobody asks for more.
     pub fn new(config_revision: impl Into<String>, models: Vec<ModelRef>, limits: Limits) -> Self {
-        Self { config_revision: config_revision.into(), models, profile: None, thinking: None, limits }
+        Self {
+            config_revision: config_revision.into(),
+            models,
+            profile: None,
+            thinking: None,
+            limits,
+            tools: ToolUse::default(),
+            command: None,
+            shadow: false,
+            depth: 0,
+            verbose: Verbose::Off,
+        }
+    }
+}
+
+impl ReplyTarget {
+    /// Whether the run works for this conversation: what came of it is told there, or to a run that tells it there.
+    pub fn announces_to(&self, conversation: &SessionKey) -> bool {
+        match self {
+            Self::Announce { key, reply, .. } => **key == *conversation || reply.announces_to(conversation),
+            Self::Caller | Self::Session | Self::Channel { .. } => false,
+        }
+    }
+
+    /// Whether an answer that goes to `other` reaches this one too. Which message it quotes makes no difference.
+    pub fn is_reached_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            // Whoever waits hears of every run's end, and the log is there for everybody.
+            (Self::Caller | Self::Session, _) => true,
+            (
+                Self::Channel { channel, account_id, target, .. },
+                Self::Channel { channel: to_channel, account_id: to_account, target: to_target, .. },
+            ) => (channel, account_id, target) == (to_channel, to_account, to_target),
+            (one, other) => one == other,
+        }
     }
 }
 
@@ -102,6 +317,13 @@ pub enum ReplyTarget {
         /// The network's id of the message that is answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_reply_to: Option<String>,
+    },
+    /// To another conversation: what came of it becomes a message there, and the answer to that goes where `reply` says.
+    Announce {
+        key: Box<SessionKey>,
+        reply: Box<ReplyTarget>,
+        /// What the work was called.
+        label: String,
     },
 }
 
@@ -151,13 +373,15 @@ states! {
         Aborted = "aborted",
         /// Its process died and nobody waits for the answer.
         Interrupted = "interrupted",
+        /// Another run of the session took its message in; that run's end is its end.
+        Joined = "joined",
     }
 }
 
 impl RunState {
     /// Whether this release knows the state as an end.
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Aborted | Self::Interrupted)
+        matches!(self, Self::Completed | Self::Failed | Self::Aborted | Self::Interrupted | Self::Joined)
     }
 }
 
@@ -170,6 +394,8 @@ states! {
         Failed = "failed",
         /// The process died while the tool may have run; the model is told.
         Interrupted = "interrupted",
+        /// It was decided and recorded, and not run.
+        Shadowed = "shadowed",
     }
 }
 
@@ -191,6 +417,66 @@ mod tests {
             assert_eq!(state.as_str(), *text);
             assert_eq!(serde_json::to_value(&state).unwrap(), *text);
             assert!(!matches!(state, RunState::Unknown(_)));
+        }
+    }
+
+    #[test]
+    fn people_name_a_level_in_many_ways() {
+        use ThinkingLevel::{High, Low, Medium, Minimal, Off, Xhigh};
+        let words = [
+            ("off", Some(Off)),
+            ("on", Some(Low)),
+            ("enabled", Some(Low)),
+            ("minimal", Some(Minimal)),
+            ("think", Some(Minimal)),
+            ("thinkhard", Some(Low)),
+            ("think-hard", Some(Low)),
+            ("think_hard", Some(Low)),
+            ("med", Some(Medium)),
+            ("mid", Some(Medium)),
+            ("thinkharder", Some(Medium)),
+            ("harder", Some(Medium)),
+            ("ultra", Some(High)),
+            ("ultrathink", Some(High)),
+            ("thinkhardest", Some(High)),
+            ("max", Some(High)),
+            ("highest", Some(High)),
+            ("x-high", Some(Xhigh)),
+            (" high", Some(High)),
+            ("XHigh ", Some(Xhigh)),
+            ("", None),
+            ("loud", None),
+        ];
+        for (word, level) in words {
+            assert_eq!(ThinkingLevel::parse_alias(word), level, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn every_levels_own_name_is_read_as_that_level() {
+        for level in ThinkingLevel::ALL {
+            assert_eq!(serde_json::to_value(level).unwrap(), level.as_str());
+            assert_eq!(ThinkingLevel::parse_alias(level.as_str()), Some(level));
+        }
+    }
+
+    #[test]
+    fn people_name_how_much_they_want_to_see_in_many_ways() {
+        for (word, level) in [
+            ("on", Some(Verbose::On)),
+            ("TRUE", Some(Verbose::On)),
+            ("yes", Some(Verbose::On)),
+            ("1", Some(Verbose::On)),
+            ("everything", Some(Verbose::Full)),
+            (" no ", Some(Verbose::Off)),
+            ("disabled", None),
+            ("ask", None),
+        ] {
+            assert_eq!(Verbose::parse_alias(word), level, "{word}");
+        }
+        for level in [Verbose::Off, Verbose::On, Verbose::Full] {
+            assert_eq!(Verbose::parse_alias(level.as_str()), Some(level));
+            assert_eq!(serde_json::to_value(level).unwrap(), level.as_str());
         }
     }
 }

@@ -8,8 +8,9 @@ use ts_rs::{Config, TS};
 
 use crate::api::{
     AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalList, Ask,
-    AskEvent, Deleted, Delta, Done, Failure, InvokeTool, Login, LoginLink, Me, ModelTested, PostMessage,
-    Posted, RunChanged, SendDecision, SessionList, Snapshot, Status, TestModel, ToolEvent,
+    AskEvent, BranchList, Deleted, Delta, Done, Failure, ForkSession, Forked, InvokeTool, Login, LoginLink,
+    Me, ModelTested, NameSession, PostMessage, Posted, RunChanged, SendDecision, SessionList, Snapshot,
+    Status, StopRuns, StoppedRuns, TestModel, ToolEvent,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -55,7 +56,13 @@ wire_types!(
     Ask,
     AskEvent,
     Deleted,
+    ForkSession,
+    Forked,
+    BranchList,
+    NameSession,
     SendDecision,
+    StopRuns,
+    StoppedRuns,
     TestModel,
     ModelTested,
     InvokeTool,

@@ -39,6 +39,7 @@ mod tests {
             channel: "slack".parse().unwrap(),
             account_id: "T1".to_owned(),
             peer: Peer { kind, id: peer.to_owned() },
+            sender_id: None,
             thread_id: thread.map(str::to_owned),
             message: InboundMessage { id: "m1".to_owned(), text: "hi".to_owned(), attachments: Vec::new() },
             timestamp: 5,

@@ -22,6 +22,16 @@ impl Zone {
         TimeZone::get(name).ok().map(Self)
     }
 
+    /// What the zone knows about its clocks, for whoever reckons with hours.
+    pub fn rules(&self) -> &TimeZone {
+        &self.0
+    }
+
+    /// Its name, as `find` takes it.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
     /// `2026-11-16`.
     pub fn day(&self, unix_ms: i64) -> String {
         let timestamp = Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);

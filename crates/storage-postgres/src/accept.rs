@@ -1,7 +1,7 @@
 //! ACCEPT on Postgres.
 
 use sqlx::{PgConnection, Row as _};
-use tidegate_protocol::{Inbound, InboxId, RunId};
+use tidegate_protocol::{Inbound, InboxId, JoinMode, RunId, RunState};
 use tidegate_storage::{Accept, Accepted, Admission, Idempotency, SessionChoice, StoreError};
 
 use crate::budget::book;
@@ -37,6 +37,9 @@ pub(crate) async fn enter(transaction: &mut PgConnection, accept: &Accept) -> Tx
     }
     let key = accept.key.to_string();
     let place = take_place(transaction, accept, &key).await?;
+    if let Some(parent) = accept.run.parent {
+        check_parent(transaction, tenant, parent).await?;
+    }
     // A statement of its own: only now, with the session's row locked, are all runs before this one visible.
     let waiting: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'",
@@ -68,7 +71,7 @@ pub(crate) async fn admit(
         let candidate = Candidate {
             run: accept.run.id,
             attempt: 0,
-            fresh: accept.session == SessionChoice::Fresh,
+            choice: accept.session,
             new_session: accept.new_session.clone(),
             refusal: booking.refusal,
             over_budget: booking.over_budget,
@@ -121,6 +124,21 @@ async fn remember(
     }
 }
 
+/// A run that has ended starts nothing any more: what ended it took its descendants with it. Whoever ends it meanwhile
+/// waits, and finds the new one.
+async fn check_parent(transaction: &mut PgConnection, tenant: &str, parent: RunId) -> TxResult<()> {
+    let state: Option<String> =
+        sqlx::query_scalar("SELECT state FROM runs WHERE tenant_id = $1 AND id = $2 FOR SHARE")
+            .bind(tenant)
+            .bind(parent.to_string())
+            .fetch_optional(transaction)
+            .await?;
+    match state.as_deref().map(RunState::parse) {
+        Some(state) if !state.is_terminal() => Ok(()),
+        _ => Err(StoreError::StaleFence.into()),
+    }
+}
+
 struct Turn {
     queue: i64,
     busy: bool,
@@ -150,8 +168,8 @@ async fn insert_run(transaction: &mut PgConnection, accept: &Accept, key: &str, 
     sqlx::query(
         "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh,
            state, queue, attempt, actor, spec_json, input_json, reply_json, created_at,
-           owner_instance, owner_incarnation, idempotency_key)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, 0, $9, $10, $11, $12, $13, $14, $15, $16)",
+           owner_instance, owner_incarnation, idempotency_key, fresh_before, join_mode, parent_run)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
     )
     .bind(accept.key.scope.tenant.as_str())
     .bind(run.id.to_string())
@@ -169,6 +187,12 @@ async fn insert_run(transaction: &mut PgConnection, accept: &Accept, key: &str, 
     .bind(accept.owner.instance.to_string())
     .bind(accept.owner.incarnation)
     .bind(accept.idempotency.as_ref().map(|idempotency| idempotency.key.as_str()))
+    .bind(match accept.session {
+        SessionChoice::Since(time) => Some(time),
+        SessionChoice::Current | SessionChoice::Fresh => None,
+    })
+    .bind(run.join.map(JoinMode::as_str))
+    .bind(run.parent.map(|parent| parent.to_string()))
     .execute(transaction)
     .await?;
     Ok(())

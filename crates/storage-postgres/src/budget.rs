@@ -10,10 +10,11 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{Cost, TenantId};
 use tidegate_storage::{
-    Accept, Booking, BudgetChange, BudgetChanges, BudgetFilter, BudgetKey, BudgetRow, BudgetUse, Reservation,
-    Reserved, Result, Settled, forgotten_periods,
+    Accept, Booking, BudgetChange, BudgetChanges, BudgetFilter, BudgetKey, BudgetRefusal, BudgetRow,
+    BudgetUse, Lease, Reservation, Reserved, Result, Settled, first_that_fits, forgotten_periods,
 };
 
+use crate::append::hold;
 use crate::audit::{Audit, record};
 use crate::error::TxResult;
 use crate::open::{MONEY, PostgresStore};
@@ -58,14 +59,71 @@ pub(crate) async fn book(transaction: &mut PgConnection, accept: &Accept) -> TxR
     Ok(booking)
 }
 
+/// Holds the first that fits in place of what the run held.
+pub(crate) async fn hold_instead(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    wanted: &[Reservation],
+    now: i64,
+) -> TxResult<std::result::Result<usize, BudgetRefusal>> {
+    hold(transaction, lease, now).await?;
+    let (tenant, run) = (lease.tenant(), lease.run.to_string());
+    let row =
+        sqlx::query("SELECT actor, reservation_json FROM runs WHERE tenant_id = $1 AND id = $2 FOR UPDATE")
+            .bind(tenant.as_str())
+            .bind(&run)
+            .fetch_one(&mut *transaction)
+            .await?;
+    let (actor, held) = (text(&row, "actor")?, json_or_none::<Reserved>(&row, "reservation_json")?);
+    let lines = wanted.iter().map(Reserved::of).chain(held.clone()).flat_map(|reserved| reserved.lines);
+    let before = lock_lines(transaction, tenant, &lines.collect()).await?;
+    let mut changes = BudgetChanges::default();
+    let (fits, refusal) = first_that_fits(held.as_ref(), wanted, before);
+    let Some((at, reserved)) = fits else {
+        let refusal = refusal.unwrap_or(BudgetRefusal { lines: Vec::new() });
+        changes.reject(&refusal);
+        write(transaction, tenant, &changes).await?;
+        let audit = Audit {
+            tenant,
+            actor: &actor,
+            action: "budget.rejected",
+            resource_type: "run",
+            resource_id: &run,
+            metadata: json!({ "sessionKey": lease.key.to_string(), "lines": refusal.lines }),
+        };
+        record(transaction, &audit, now).await?;
+        return Ok(Err(refusal));
+    };
+    if let Some(held) = &held {
+        changes.release(held);
+    }
+    changes.reserve(&reserved);
+    write(transaction, tenant, &changes).await?;
+    sqlx::query("UPDATE runs SET reservation_json = $3 WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.as_str())
+        .bind(&run)
+        .bind(to_json(&reserved)?)
+        .execute(transaction)
+        .await?;
+    Ok(Ok(at))
+}
+
 /// Locks the rows of all these lines, in their one order, and answers what they have seen.
 pub(crate) async fn lock<'a>(
     transaction: &mut PgConnection,
     tenant: &TenantId,
     reservations: impl IntoIterator<Item = &'a Reservation>,
 ) -> TxResult<BTreeMap<BudgetKey, BudgetUse>> {
-    let keys: BTreeSet<BudgetKey> =
-        reservations.into_iter().flat_map(|reservation| Reserved::of(reservation).lines).collect();
+    let keys = reservations.into_iter().flat_map(|reservation| Reserved::of(reservation).lines).collect();
+    lock_lines(transaction, tenant, &keys).await
+}
+
+/// The same for lines of any origin.
+pub(crate) async fn lock_lines(
+    transaction: &mut PgConnection,
+    tenant: &TenantId,
+    keys: &BTreeSet<BudgetKey>,
+) -> TxResult<BTreeMap<BudgetKey, BudgetUse>> {
     lock_rows(transaction, tenant, keys.iter()).await
 }
 
@@ -154,7 +212,7 @@ pub(crate) async fn free_leftovers(
     let left = sqlx::query(
         "SELECT id, reservation_json, started_at FROM runs
          WHERE tenant_id = $1 AND reservation_json IS NOT NULL AND settled IS NULL
-           AND state IN ('completed', 'failed', 'aborted', 'interrupted')
+           AND state IN ('completed', 'failed', 'aborted', 'interrupted', 'joined')
          ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
     )
     .bind(tenant.as_str())

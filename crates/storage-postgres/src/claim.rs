@@ -4,8 +4,8 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
 use tidegate_storage::{
-    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result, StoreError,
-    after_crash,
+    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result,
+    SessionChoice, StoreError, after_crash,
 };
 
 use crate::budget::apply;
@@ -14,14 +14,13 @@ use crate::instance::{check_current, is_void, owner_of};
 use crate::open::PostgresStore;
 use crate::rows::{collect, column, json_or_none, parsed, parsed_or_none, text_or_none, unsigned};
 use crate::settle::{interrupt, reply_of, settle_session};
-use crate::text::restore;
 
 /// A run that may be granted.
 pub(crate) struct Candidate {
     pub(crate) run: RunId,
     /// Attempts before this one.
     pub(crate) attempt: u32,
-    pub(crate) fresh: bool,
+    pub(crate) choice: SessionChoice,
     pub(crate) new_session: NewSession,
     pub(crate) refusal: Option<BudgetRefusal>,
     pub(crate) over_budget: Vec<BudgetExcess>,
@@ -79,7 +78,7 @@ struct Queued {
 
 async fn next_queued(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Queued>> {
     let row = sqlx::query(
-        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance,
+        "SELECT id, attempt, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
            owner_incarnation, refusal_json, over_budget_json
          FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued' ORDER BY queue LIMIT 1",
     )
@@ -134,13 +133,22 @@ fn candidate(row: &PgRow) -> Result<Candidate> {
     Ok(Candidate {
         run: parsed(row, "id")?,
         attempt: unsigned(row, "attempt")?,
-        fresh: column(row, "fresh")?,
+        choice: choice_of(row)?,
         new_session: NewSession {
             id: parsed(row, "new_session_id")?,
             alias: text_or_none(row, "new_session_alias")?,
         },
         refusal: json_or_none(row, "refusal_json")?,
         over_budget: json_or_none(row, "over_budget_json")?.unwrap_or_default(),
+    })
+}
+
+/// Which log a run wants.
+pub(crate) fn choice_of(row: &PgRow) -> Result<SessionChoice> {
+    Ok(match (column(row, "fresh")?, column(row, "fresh_before")?) {
+        (true, _) => SessionChoice::Fresh,
+        (false, Some(time)) => SessionChoice::Since(time),
+        (false, None) => SessionChoice::Current,
     })
 }
 
@@ -188,9 +196,9 @@ pub(crate) async fn grant(
     .fetch_optional(&mut *transaction)
     .await?
     .ok_or(StoreError::StaleFence)?;
-    let current = parsed_or_none::<SessionId>(&row, "session_id")?.filter(|_| !candidate.fresh);
-    let (session, alias) = match current {
-        Some(session) => (session, alias_of(transaction, tenant, session).await?),
+    let current = parsed_or_none::<SessionId>(&row, "session_id")?;
+    let (session, alias) = match current_log(transaction, tenant, current, candidate.choice).await? {
+        Some(current) => current,
         None => (candidate.new_session.id, candidate.new_session.alias),
     };
     let attempt = candidate.attempt + 1;
@@ -219,16 +227,21 @@ pub(crate) async fn grant(
     })
 }
 
-async fn alias_of(
+/// The current log with its short name, if the run wants to go on with it.
+async fn current_log(
     transaction: &mut PgConnection,
     tenant: &str,
-    session: SessionId,
-) -> TxResult<Option<String>> {
-    let alias: Option<Option<String>> =
-        sqlx::query_scalar("SELECT alias FROM sessions WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant)
-            .bind(session.to_string())
-            .fetch_optional(transaction)
-            .await?;
-    Ok(alias.flatten().map(restore))
+    current: Option<SessionId>,
+    choice: SessionChoice,
+) -> TxResult<Option<(SessionId, Option<String>)>> {
+    let Some(session) = current.filter(|_| choice != SessionChoice::Fresh) else { return Ok(None) };
+    let log = sqlx::query("SELECT alias, updated_at FROM sessions WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant)
+        .bind(session.to_string())
+        .fetch_optional(transaction)
+        .await?;
+    let Some(log) = log else { return Ok(Some((session, None))) };
+    let written: i64 = column(&log, "updated_at")?;
+    let stale = matches!(choice, SessionChoice::Since(time) if written < time);
+    Ok(if stale { None } else { Some((session, text_or_none(&log, "alias")?)) })
 }

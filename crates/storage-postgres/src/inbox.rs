@@ -1,7 +1,5 @@
 //! What networks delivered, with how far they were read.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use tidegate_protocol::{ChannelName, TenantId};
@@ -14,7 +12,7 @@ use crate::instance::check_current;
 use crate::open::{ENGINE, PostgresStore};
 use crate::rows::text;
 use crate::text::store;
-use crate::transaction::{Open, verb};
+use crate::transaction::{Open, take_turns, verb};
 
 #[async_trait]
 impl Inbox for PostgresStore {
@@ -55,7 +53,8 @@ impl Inbox for PostgresStore {
 
 async fn put(transaction: &mut PgConnection, ingest: &Ingest) -> TxResult<Vec<Accepted>> {
     check_current(transaction, &ingest.owner).await?;
-    take_turns(transaction, ingest).await?;
+    let keys = ingest.messages.iter().map(|message| message.key.to_string()).collect();
+    take_turns(transaction, keys).await?;
     let mut accepted = Vec::with_capacity(ingest.messages.len());
     let mut entered = Vec::with_capacity(ingest.messages.len());
     for message in &ingest.messages {
@@ -84,22 +83,4 @@ async fn put(transaction: &mut PgConnection, ingest: &Ingest) -> TxResult<Vec<Ac
         .await?;
     }
     Ok(accepted)
-}
-
-/// A delivery into several sessions holds one while it waits for the next. Two of them would wait for each other, so
-/// they agree on one order first; whoever works on a single session is not held up.
-async fn take_turns(transaction: &mut PgConnection, ingest: &Ingest) -> TxResult<()> {
-    let keys: BTreeSet<String> = ingest.messages.iter().map(|message| message.key.to_string()).collect();
-    if keys.len() < 2 {
-        return Ok(());
-    }
-    sqlx::query(
-        "SELECT pg_advisory_xact_lock(turn.number) FROM (
-           SELECT DISTINCT hashtextextended(format('%s ingest %s', current_schema(), key), 0) AS number
-           FROM unnest($1::text[]) AS key ORDER BY 1) AS turn",
-    )
-    .bind(keys.into_iter().collect::<Vec<_>>())
-    .execute(transaction)
-    .await?;
-    Ok(())
 }

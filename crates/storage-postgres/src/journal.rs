@@ -1,79 +1,93 @@
-//! INTENT, RESULT and the context.
+//! The run's own verbs: a step, what it reads, and what it sums up.
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
-use tidegate_protocol::{Entry, EntryBody, SessionId};
-use tidegate_storage::{Intent, Journal, Lease, Result, StoreError, ToolOutcome};
+use tidegate_protocol::{EntryBody, JoinMode};
+use tidegate_storage::{
+    Absorb, Absorbed, Context, ContextLimits, Journal, Lease, Library as _, Meter, NewCall, NewCompaction,
+    NewEntry, NewToolRun, Result, Step, StoreError, ToolOutcome, ToolRunRow,
+};
 
+use crate::absorb::{absorb, is_joined};
 use crate::append::{append, hold};
+use crate::context::context;
 use crate::error::TxResult;
+use crate::finish::put_parts;
+use crate::ledger;
 use crate::open::PostgresStore;
-use crate::rows::{collect, column, json, parsed, parsed_or_none, to_json};
+use crate::rows::{column, to_json};
 use crate::text::store;
 use crate::transaction::{Open, verb};
 
-/// What [`entry`] reads.
-macro_rules! entry_columns {
-    () => {
-        "session_id, seq, id, parent_id, run_id, kind, body, created_at"
-    };
-}
-pub(crate) use entry_columns;
-
 #[async_trait]
 impl Journal for PostgresStore {
-    async fn intend(&self, lease: &Lease, intent: Intent) -> Result<()> {
-        let intent = &intent;
-        self.write_as(lease.tenant(), &lease.owner, verb!("intend"), |Open { transaction, .. }| {
-            Box::pin(async move {
-                hold(transaction, lease, intent.now).await?;
-                put_intent(transaction, lease, intent).await
-            })
+    async fn step(&self, lease: &Lease, step: Step) -> Result<i64> {
+        let step = &step;
+        self.write_as(lease.tenant(), &lease.owner, verb!("step"), |Open { transaction, .. }| {
+            Box::pin(take_step(transaction, lease, step))
         })
         .await
     }
 
-    async fn result(&self, lease: &Lease, outcome: ToolOutcome, next: Option<Intent>) -> Result<()> {
-        let (outcome, next) = (&outcome, next.as_ref());
-        self.write_as(lease.tenant(), &lease.owner, verb!("result"), |Open { transaction, .. }| {
-            Box::pin(async move {
-                hold(transaction, lease, outcome.now).await?;
-                put_result(transaction, lease, outcome).await?;
-                match next {
-                    Some(next) => put_intent(transaction, lease, next).await,
-                    None => Ok(()),
-                }
-            })
+    async fn context(&self, lease: &Lease, limits: ContextLimits) -> Result<Context> {
+        self.read(lease.tenant(), |Open { transaction, .. }| Box::pin(context(transaction, lease, limits)))
+            .await
+    }
+
+    async fn steps(&self, lease: &Lease) -> Result<Vec<ToolRunRow>> {
+        self.tool_runs(lease.tenant(), lease.run).await
+    }
+
+    async fn compact(&self, lease: &Lease, compaction: NewCompaction) -> Result<i64> {
+        let compaction = &compaction;
+        self.write_as(lease.tenant(), &lease.owner, verb!("compact"), |Open { transaction, .. }| {
+            Box::pin(compact(transaction, lease, compaction))
         })
         .await
     }
 
-    /// `coalesce` stays inside the subquery: outside, row-level security would keep the floor out of the index scan,
-    /// and a compacted log would be read down to its beginning.
-    async fn context(&self, lease: &Lease, limit: u32) -> Result<Vec<Entry>> {
-        let rows = self.rows(lease.tenant(), || {
-            sqlx::query(concat!(
-                "SELECT ",
-                entry_columns!(),
-                " FROM entries
-                 WHERE tenant_id = $1 AND session_id = $2
-                   AND seq > (SELECT coalesce(max(floor_seq), 0) FROM sessions WHERE tenant_id = $1 AND id = $2)
-                 ORDER BY seq DESC LIMIT $3"
-            ))
-            .bind(lease.tenant().as_str())
-            .bind(lease.session.to_string())
-            .bind(i64::from(limit))
-        });
-        let mut entries = collect(&rows.await?, entry)?;
-        entries.reverse();
-        Ok(entries)
+    async fn absorb(&self, lease: &Lease, wish: Absorb) -> Result<Vec<Absorbed>> {
+        let wish = &wish;
+        self.write_as(lease.tenant(), &lease.owner, verb!("absorb"), |Open { transaction, .. }| {
+            Box::pin(absorb(transaction, lease, wish))
+        })
+        .await
+    }
+
+    async fn is_joined(&self, lease: &Lease, mode: JoinMode) -> Result<bool> {
+        self.read(lease.tenant(), |Open { transaction, .. }| Box::pin(is_joined(transaction, lease, mode)))
+            .await
+    }
+
+    async fn note_flush(&self, lease: &Lease, now: i64) -> Result<bool> {
+        self.write_as(lease.tenant(), &lease.owner, verb!("note_flush"), |Open { transaction, .. }| {
+            Box::pin(note_flush(transaction, lease, now))
+        })
+        .await
     }
 }
 
-async fn put_intent(transaction: &mut PgConnection, lease: &Lease, intent: &Intent) -> TxResult<()> {
-    append(transaction, lease, &intent.entries, intent.now).await?;
-    let tool = &intent.tool_run;
+async fn take_step(transaction: &mut PgConnection, lease: &Lease, step: &Step) -> TxResult<i64> {
+    hold(transaction, lease, step.now).await?;
+    for outcome in &step.ended {
+        end_tool(transaction, lease, outcome).await?;
+    }
+    let head = append(transaction, lease, &step.entries, step.now).await?;
+    for tool in &step.begun {
+        begin_tool(transaction, lease, tool, step.now).await?;
+    }
+    // Lanes before budgets, as FINISH takes them.
+    put_parts(transaction, lease, &step.parts, step.now).await?;
+    charge(transaction, lease, &step.calls, step.now).await?;
+    Ok(head)
+}
+
+async fn begin_tool(
+    transaction: &mut PgConnection,
+    lease: &Lease,
+    tool: &NewToolRun,
+    now: i64,
+) -> TxResult<()> {
     sqlx::query(
         "INSERT INTO tool_runs (tenant_id, id, session_id, run_id, step, call_id, tool_name, args_json,
            status, created_at)
@@ -87,14 +101,13 @@ async fn put_intent(transaction: &mut PgConnection, lease: &Lease, intent: &Inte
     .bind(store(&tool.call_id))
     .bind(store(&tool.tool_name))
     .bind(to_json(&tool.args)?)
-    .bind(intent.now)
+    .bind(now)
     .execute(transaction)
     .await?;
     Ok(())
 }
 
-async fn put_result(transaction: &mut PgConnection, lease: &Lease, outcome: &ToolOutcome) -> TxResult<()> {
-    append(transaction, lease, &outcome.entries, outcome.now).await?;
+async fn end_tool(transaction: &mut PgConnection, lease: &Lease, outcome: &ToolOutcome) -> TxResult<()> {
     let touched = sqlx::query(
         "UPDATE tool_runs SET status = $4, result_json = $5
          WHERE tenant_id = $1 AND run_id = $2 AND id = $3 AND status = 'intended'",
@@ -113,14 +126,52 @@ async fn put_result(transaction: &mut PgConnection, lease: &Lease, outcome: &Too
     }
 }
 
-pub(crate) fn entry(row: &PgRow) -> Result<Entry> {
-    Ok(Entry {
-        session_id: parsed::<SessionId>(row, "session_id")?,
-        seq: column(row, "seq")?,
-        id: parsed(row, "id")?,
-        parent_id: parsed_or_none(row, "parent_id")?,
-        run_id: parsed(row, "run_id")?,
-        created_at: column(row, "created_at")?,
-        body: EntryBody::from_stored(column(row, "kind")?, json(row, "body")?),
-    })
+/// Writes the run's calls down; its budgets count them from now on.
+async fn charge(transaction: &mut PgConnection, lease: &Lease, calls: &[NewCall], now: i64) -> TxResult<()> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let meter = Meter { run: Some(lease.run), calls: calls.to_vec(), now };
+    ledger::put(transaction, lease.tenant(), &meter).await
+}
+
+async fn compact(transaction: &mut PgConnection, lease: &Lease, new: &NewCompaction) -> TxResult<i64> {
+    hold(transaction, lease, new.now).await?;
+    let (tenant, session) = (lease.tenant().as_str(), lease.session.to_string());
+    let log = sqlx::query("SELECT floor_seq, head_seq FROM sessions WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant)
+        .bind(&session)
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let (floor, head) = match &log {
+        Some(log) => (column(log, "floor_seq")?, column(log, "head_seq")?),
+        None => (0, 0),
+    };
+    new.check(floor, head)?;
+    let entry = NewEntry { id: new.id, body: EntryBody::Compaction(new.compaction.clone()) };
+    let seq = append(transaction, lease, &[entry], new.now).await?;
+    sqlx::query(
+        "UPDATE sessions SET floor_seq = $3, compactions = compactions + 1 WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant)
+    .bind(session)
+    .bind(new.compaction.first_kept_seq - 1)
+    .execute(&mut *transaction)
+    .await?;
+    charge(transaction, lease, &new.calls, new.now).await?;
+    Ok(seq)
+}
+
+async fn note_flush(transaction: &mut PgConnection, lease: &Lease, now: i64) -> TxResult<bool> {
+    hold(transaction, lease, now).await?;
+    let noted = sqlx::query(
+        "UPDATE sessions SET flushed_at = $3, flushed_compactions = compactions
+         WHERE tenant_id = $1 AND id = $2 AND flushed_compactions IS DISTINCT FROM compactions",
+    )
+    .bind(lease.tenant().as_str())
+    .bind(lease.session.to_string())
+    .bind(now)
+    .execute(transaction)
+    .await?;
+    Ok(noted.rows_affected() == 1)
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection};
-use tidegate_protocol::{AgentId, Cost, RunId, RunState, TenantId, Usage};
+use tidegate_protocol::{AgentId, RunId, RunState, TenantId, Usage};
 use tidegate_storage::{
     AfterMeter, BudgetChanges, Ledger, Meter, MeteredRun, NewCall, Result, Settled, UsageFilter, UsageGroup,
     UsageRow, countable,
@@ -12,7 +12,10 @@ use tidegate_storage::{
 use crate::budget::apply;
 use crate::error::TxResult;
 use crate::open::{MONEY, PostgresStore};
-use crate::rows::{collect, column, json_or_none, text, to_json, unsigned};
+use crate::rows::{
+    collect, column, json_or_none, parsed, parsed_or_none, text, text_or_none, to_json, unsigned,
+    usage as totals,
+};
 use crate::text::store;
 use crate::transaction::{Open, verb};
 
@@ -27,7 +30,8 @@ impl Ledger for PostgresStore {
     }
 }
 
-async fn put(transaction: &mut PgConnection, tenant: &TenantId, meter: &Meter) -> TxResult<()> {
+/// Writes calls down outside FINISH. Their run and its log count them, and its budgets do.
+pub(crate) async fn put(transaction: &mut PgConnection, tenant: &TenantId, meter: &Meter) -> TxResult<()> {
     // The run first, as FINISH does; its row's lock makes sure that each of the two sees what the other one counted.
     let metered = match meter.run {
         Some(run) => metered_run(transaction, tenant, run).await?.map(|metered| (run, metered)),
@@ -35,6 +39,8 @@ async fn put(transaction: &mut PgConnection, tenant: &TenantId, meter: &Meter) -
     };
     let used = insert_calls(transaction, tenant, meter.run, &meter.calls).await?;
     let Some((run, metered)) = metered else { return Ok(()) };
+    count(transaction, tenant, run, &used).await?;
+    let Some(metered) = metered else { return Ok(()) };
     let mut changes = BudgetChanges::default();
     let (sql, value) = match changes.meter(&metered, &used) {
         AfterMeter::Unchanged => return apply(transaction, tenant, &changes).await,
@@ -55,12 +61,72 @@ async fn put(transaction: &mut PgConnection, tenant: &TenantId, meter: &Meter) -
     apply(transaction, tenant, &changes).await
 }
 
-/// The run, if it has a reservation to settle; locked.
+/// Adds to what the run used, and its log.
+async fn count(transaction: &mut PgConnection, tenant: &TenantId, run: RunId, used: &Usage) -> TxResult<()> {
+    for sql in [
+        "UPDATE runs SET token_input = token_input + $3, token_output = token_output + $4,
+           token_cache_read = token_cache_read + $5, token_cache_write = token_cache_write + $6, cost = cost + $7
+         WHERE tenant_id = $1 AND id = $2",
+        "UPDATE sessions SET token_input = token_input + $3, token_output = token_output + $4,
+           token_cache_read = token_cache_read + $5, token_cache_write = token_cache_write + $6, cost = cost + $7
+         WHERE tenant_id = $1 AND id = (SELECT session_id FROM runs WHERE tenant_id = $1 AND id = $2)",
+    ] {
+        sqlx::query(sql)
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+            .bind(countable(used.input))
+            .bind(countable(used.output))
+            .bind(countable(used.cache_read))
+            .bind(countable(used.cache_write))
+            .bind(countable(used.cost.0))
+            .execute(&mut *transaction)
+            .await?;
+    }
+    Ok(())
+}
+
+/// The calls of a run, in the order they began.
+pub(crate) async fn calls_of(
+    postgres: &PostgresStore,
+    tenant: &TenantId,
+    run: RunId,
+) -> Result<Vec<NewCall>> {
+    if postgres.version() < MONEY {
+        return Ok(Vec::new());
+    }
+    let rows = postgres.rows(tenant, || {
+        sqlx::query(
+            "SELECT id, agent, session_key, purpose, provider, model, profile_id, token_input, token_output,
+               token_cache_read, token_cache_write, cost, estimated, outcome, started_at, day
+             FROM model_calls WHERE tenant_id = $1 AND run_id = $2 ORDER BY started_at, id",
+        )
+        .bind(tenant.as_str())
+        .bind(run.to_string())
+    });
+    collect(&rows.await?, |row| {
+        Ok(NewCall {
+            id: parsed(row, "id")?,
+            agent: parsed(row, "agent")?,
+            session: parsed_or_none(row, "session_key")?,
+            purpose: text(row, "purpose")?,
+            provider: text(row, "provider")?,
+            model: text(row, "model")?,
+            profile_id: text_or_none(row, "profile_id")?,
+            usage: totals(row)?,
+            estimated: column(row, "estimated")?,
+            outcome: text(row, "outcome")?,
+            started_at: column(row, "started_at")?,
+            day: text(row, "day")?,
+        })
+    })
+}
+
+/// The run, locked, and what it has to settle if it reserved anything.
 async fn metered_run(
     transaction: &mut PgConnection,
     tenant: &TenantId,
     run: RunId,
-) -> TxResult<Option<MeteredRun>> {
+) -> TxResult<Option<Option<MeteredRun>>> {
     let row = sqlx::query(
         "SELECT state, reservation_json, settled FROM runs WHERE tenant_id = $1 AND id = $2 FOR UPDATE",
     )
@@ -69,9 +135,9 @@ async fn metered_run(
     .fetch_optional(transaction)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let Some(reserved) = json_or_none(&row, "reservation_json")? else { return Ok(None) };
+    let Some(reserved) = json_or_none(&row, "reservation_json")? else { return Ok(Some(None)) };
     let ended = RunState::parse(column(&row, "state")?).is_terminal();
-    Ok(Some(MeteredRun { reserved, ended, settled: column(&row, "settled")? }))
+    Ok(Some(Some(MeteredRun { reserved, ended, settled: column(&row, "settled")? })))
 }
 
 /// Writes calls down and adds up those that were not there yet.
@@ -159,13 +225,7 @@ fn usage_row(row: &PgRow) -> Result<UsageRow> {
     Ok(UsageRow {
         group: text(row, "group_name")?,
         calls: unsigned(row, "calls")?,
-        usage: Usage {
-            input: unsigned(row, "token_input")?,
-            output: unsigned(row, "token_output")?,
-            cache_read: unsigned(row, "token_cache_read")?,
-            cache_write: unsigned(row, "token_cache_write")?,
-            cost: Cost(unsigned(row, "cost")?),
-        },
+        usage: totals(row)?,
         estimated_calls: unsigned(row, "estimated_calls")?,
     })
 }

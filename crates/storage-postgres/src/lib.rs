@@ -5,16 +5,20 @@
 //! row locks on `session_keys` order the runs of a session, fences stop whoever lost it.
 
 mod abort;
+mod absorb;
 mod accept;
 mod allow_rule;
 mod append;
 mod approval;
 mod audit;
 mod budget;
+mod chain;
 mod claim;
+mod context;
 mod decide;
 mod error;
 mod finish;
+mod fork;
 mod inbox;
 mod instance;
 mod journal;
@@ -28,7 +32,10 @@ mod role;
 mod rows;
 mod runs;
 mod seal;
+mod search;
+mod session;
 mod settle;
+mod shared;
 mod standing;
 mod sweep;
 mod text;

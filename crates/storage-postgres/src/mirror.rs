@@ -1,24 +1,29 @@
 //! How far the transcript files follow.
 
 use async_trait::async_trait;
+use sqlx::AssertSqlSafe;
 use tidegate_protocol::{SessionId, TenantId};
 use tidegate_storage::{Mirror, MirrorPosition, MirrorTask, Result};
 
-use crate::open::PostgresStore;
+use crate::library::parent_of;
+use crate::open::{AGENT, PostgresStore};
 use crate::rows::{collect, column, parsed, text_or_none};
 use crate::transaction::{Open, verb};
 
 #[async_trait]
 impl Mirror for PostgresStore {
     async fn mirror_backlog(&self, tenant: &TenantId, limit: u32) -> Result<Vec<MirrorTask>> {
+        let fork = if self.version() < AGENT {
+            "NULL::text AS parent_id, 0::bigint AS fork_seq"
+        } else {
+            "parent_id, fork_seq"
+        };
+        let sql = format!(
+            "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes, mirrored_checksum, {fork}
+             FROM sessions WHERE tenant_id = $1 AND head_seq > mirrored_seq ORDER BY id LIMIT $2"
+        );
         let rows = self.rows(tenant, || {
-            sqlx::query(
-                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes,
-                   mirrored_checksum FROM sessions
-                 WHERE tenant_id = $1 AND head_seq > mirrored_seq ORDER BY id LIMIT $2",
-            )
-            .bind(tenant.as_str())
-            .bind(i64::from(limit))
+            sqlx::query(AssertSqlSafe(sql.clone())).bind(tenant.as_str()).bind(i64::from(limit))
         });
         collect(&rows.await?, |row| {
             Ok(MirrorTask {
@@ -26,6 +31,7 @@ impl Mirror for PostgresStore {
                 alias: text_or_none(row, "alias")?,
                 agent: parsed(row, "agent_id")?,
                 created_at: column(row, "created_at")?,
+                parent: parent_of(row)?,
                 position: MirrorPosition {
                     seq: column(row, "mirrored_seq")?,
                     bytes: column(row, "mirrored_bytes")?,

@@ -24,6 +24,8 @@ pub(crate) const ENGINE: u32 = 3;
 pub(crate) const MONEY: u32 = 4;
 /// The schema that brought approvals and saved rules.
 pub(crate) const APPROVALS: u32 = 5;
+/// The schema that brought forks, settings and runs that start runs.
+pub(crate) const AGENT: u32 = 6;
 
 /// How a process opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

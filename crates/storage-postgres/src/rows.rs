@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{Decode, Row as _, Type};
-use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_protocol::{Cost, ErrorBody, ErrorCode, Usage};
 use tidegate_storage::{Result, StoreError};
 
 use crate::error::unreadable;
@@ -72,9 +72,15 @@ pub(crate) fn unsigned<T: TryFrom<i64>>(row: &PgRow, name: &str) -> Result<T> {
     T::try_from(value).map_err(|_| unreadable(name, value))
 }
 
-/// A count as BIGINT holds it.
-pub(crate) fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+/// What was used, as the four counts and the cost are named everywhere.
+pub(crate) fn usage(row: &PgRow) -> Result<Usage> {
+    Ok(Usage {
+        input: unsigned(row, "token_input")?,
+        output: unsigned(row, "token_output")?,
+        cache_read: unsigned(row, "token_cache_read")?,
+        cache_write: unsigned(row, "token_cache_write")?,
+        cost: Cost(unsigned(row, "cost")?),
+    })
 }
 
 /// Reads all rows with `read`.

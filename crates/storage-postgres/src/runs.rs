@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
-    AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
-    StoreError,
+    AbortOutcome, Accept, Accepted, BudgetRefusal, Claim, Finish, Finished, Lease, Owner, Principal,
+    Reservation, Result, Runs, StoreError,
 };
 
+use crate::budget::hold_instead;
 use crate::open::PostgresStore;
 use crate::transaction::{Open, verb};
 use crate::{abort, accept, claim, finish, settle};
@@ -37,6 +38,19 @@ impl Runs for PostgresStore {
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
         self.write_as(lease.tenant(), &lease.owner, verb!("finish"), |Open { transaction, .. }| {
             Box::pin(finish::finish(transaction, lease, &finish))
+        })
+        .await
+    }
+
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        wanted: Vec<Reservation>,
+        now: i64,
+    ) -> Result<std::result::Result<usize, BudgetRefusal>> {
+        let wanted = &wanted;
+        self.write_as(lease.tenant(), &lease.owner, verb!("reserve"), |Open { transaction, .. }| {
+            Box::pin(hold_instead(transaction, lease, wanted, now))
         })
         .await
     }

@@ -11,6 +11,7 @@ use crate::error::TxResult;
 use crate::open::PostgresStore;
 use crate::outbox::drop_rest;
 use crate::rows::{column, parsed};
+use crate::shared::keep_shared;
 use crate::transaction::{Open, verb};
 
 #[async_trait]
@@ -28,7 +29,7 @@ impl Sweeper for PostgresStore {
 const INBOX: &str = "DELETE FROM inbox WHERE tenant_id = $1 AND id = ANY(ARRAY(
     SELECT i.id FROM inbox i WHERE i.tenant_id = $1 AND i.created_at < $2 AND NOT EXISTS (
       SELECT 1 FROM runs r WHERE r.tenant_id = $1 AND r.id = i.run_id
-        AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
+        AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted', 'joined'))
     ORDER BY i.created_at LIMIT $3))";
 
 const OUTBOX: &str = "DELETE FROM outbox WHERE tenant_id = $1 AND ord = ANY(ARRAY(
@@ -124,7 +125,7 @@ const UNUSED: &str = "SELECT k.session_key FROM session_keys k
   WHERE k.tenant_id = $1 AND k.ephemeral_since < $2 AND k.updated_at < $2 AND k.active_run IS NULL
     AND NOT EXISTS (SELECT 1 FROM runs r
       WHERE r.tenant_id = $1 AND r.session_key = k.session_key
-        AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
+        AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted', 'joined'))
     AND NOT EXISTS (SELECT 1 FROM runs r JOIN outbox o ON o.tenant_id = $1 AND o.run_id = r.id
       WHERE r.tenant_id = $1 AND r.session_key = k.session_key
         AND (o.state NOT IN ('sent', 'dropped', 'dead', 'unknown')
@@ -140,6 +141,7 @@ async fn forget_sessions(transaction: &mut PgConnection, tenant: &TenantId, swee
         .fetch_all(&mut *transaction)
         .await?;
     for key in &unused {
+        keep_shared(transaction, tenant.as_str(), key).await?;
         for sql in FORGET.iter().chain(&BELONGINGS[1..]).chain(&[KEY]) {
             sqlx::query(*sql).bind(tenant.as_str()).bind(key).execute(&mut *transaction).await?;
         }

@@ -3,6 +3,7 @@
 //! Owns the deadlines, the repetition after a collision and the fault points around COMMIT. No other module begins a
 //! transaction on the pool.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
@@ -235,6 +236,23 @@ pub(crate) async fn lock_instance(transaction: &mut PgConnection, instance: Inst
         "SELECT pg_advisory_xact_lock(hashtextextended(format('%s instance %s', current_schema(), $1), 0))",
     )
     .bind(instance.to_string())
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+/// Whoever works on several sessions holds one while it waits for the next. Two of them would wait for each other, so
+/// they agree on one order first; whoever works on a single session is not held up.
+pub(crate) async fn take_turns(transaction: &mut PgConnection, keys: BTreeSet<String>) -> TxResult<()> {
+    if keys.len() < 2 {
+        return Ok(());
+    }
+    sqlx::query(
+        "SELECT pg_advisory_xact_lock(turn.number) FROM (
+           SELECT DISTINCT hashtextextended(format('%s ingest %s', current_schema(), key), 0) AS number
+           FROM unnest($1::text[]) AS key ORDER BY 1) AS turn",
+    )
+    .bind(keys.into_iter().collect::<Vec<_>>())
     .execute(transaction)
     .await?;
     Ok(())

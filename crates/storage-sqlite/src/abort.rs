@@ -8,7 +8,8 @@ use tidegate_storage::{AbortOutcome, BudgetChanges, Principal, Result, Settled, 
 use crate::approval::cancel_of_run;
 use crate::audit::{Audit, record};
 use crate::budget::{apply, ended_from_outside};
-use crate::rows::{collect, column, execute, first, to_json};
+use crate::rows::{collect, column, execute, first, parsed, to_json};
+use crate::shared::keep_shared;
 
 /// Which runs may be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,41 +25,74 @@ pub(crate) fn abort(
     only: Only,
     now: i64,
 ) -> Result<AbortOutcome> {
-    let (tenant, id) = (principal.tenant().as_str(), run.to_string());
-    let found = first(
+    let tenant = principal.tenant();
+    let state = first(
         connection,
-        "SELECT state, session_key FROM runs WHERE tenant_id = ?1 AND id = ?2",
-        params![tenant, id],
-        |row| Ok((RunState::parse(&column::<String>(row, "state")?), column::<String>(row, "session_key")?)),
+        "SELECT state FROM runs WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant.as_str(), run.to_string()],
+        |row| Ok(RunState::parse(&column::<String>(row, "state")?)),
     )?;
-    let Some((state, key)) = found else { return Ok(AbortOutcome::NotFound) };
+    let Some(state) = state else { return Ok(AbortOutcome::NotFound) };
     if !matches!(state, RunState::Queued | RunState::Running) {
         return Ok(AbortOutcome::AlreadyEnded(state));
     }
     if only == Only::Queued && state != RunState::Queued {
         return Ok(AbortOutcome::Begun);
     }
+    let mut changes = BudgetChanges::default();
+    let descendants = descendants(connection, tenant, run)?;
+    for run in std::iter::once(run).chain(descendants) {
+        end(connection, principal, run, now, &mut changes)?;
+    }
+    apply(connection, tenant, &changes)?;
+    Ok(AbortOutcome::Aborted)
+}
+
+/// The runs that a run started, and those they started, that can be ended. One that ended may have left some.
+pub(crate) fn descendants(connection: &Connection, tenant: &TenantId, run: RunId) -> Result<Vec<RunId>> {
+    collect(
+        connection,
+        "WITH RECURSIVE tree (id, state) AS (
+           SELECT id, state FROM runs INDEXED BY runs_by_parent WHERE tenant_id = ?1 AND parent_run = ?2
+           UNION
+           SELECT r.id, r.state FROM tree t CROSS JOIN runs r INDEXED BY runs_by_parent
+             ON r.tenant_id = ?1 AND r.parent_run = t.id)
+         SELECT id FROM tree WHERE state IN ('queued', 'running') ORDER BY id",
+        params![tenant.as_str(), run.to_string()],
+        |row| parsed(row, "id"),
+    )
+}
+
+/// Ends one run. What it reserved goes into `changes`.
+fn end(
+    connection: &Connection,
+    principal: &Principal,
+    run: RunId,
+    now: i64,
+    changes: &mut BudgetChanges,
+) -> Result<()> {
+    let (tenant, id) = (principal.tenant().as_str(), run.to_string());
     execute(
         connection,
         "UPDATE session_keys SET fence = fence + 1, active_run = NULL, owner_instance = NULL, owner_incarnation = NULL,
-           updated_at = ?4
-         WHERE tenant_id = ?1 AND session_key = ?2 AND active_run = ?3",
-        params![tenant, key, id, now],
+           updated_at = ?3
+         WHERE tenant_id = ?1 AND session_key = (SELECT session_key FROM runs WHERE tenant_id = ?1 AND id = ?2)
+           AND active_run = ?2",
+        params![tenant, id, now],
     )?;
     let error = ErrorBody::new(ErrorCode::Aborted, format!("ended by {principal}"));
-    let reserved = first(
+    let ended = first(
         connection,
         "UPDATE runs SET state = 'aborted', error_json = ?3, finished_at = ?4, settled = CASE
            WHEN reservation_json IS NULL THEN NULL WHEN started_at IS NULL THEN ?5 ELSE ?6 END
          WHERE tenant_id = ?1 AND id = ?2
-         RETURNING reservation_json, started_at",
+         RETURNING session_key, reservation_json, started_at",
         params![tenant, id, to_json(&error)?, now, Settled::Returned.as_str(), Settled::AsReserved.as_str()],
-        ended_from_outside,
+        |row| Ok((column::<String>(row, "session_key")?, ended_from_outside(row)?)),
     )?;
-    if let Some((reserved, settled)) = reserved.flatten() {
-        let mut changes = BudgetChanges::default();
+    let Some((key, reserved)) = ended else { return Ok(()) };
+    if let Some((reserved, settled)) = reserved {
         changes.end(&reserved, settled);
-        apply(connection, principal.tenant(), &changes)?;
     }
     execute(
         connection,
@@ -74,8 +108,7 @@ pub(crate) fn abort(
         resource_id: &id,
         metadata: json!({ "sessionKey": key, "code": error.code }),
     };
-    record(connection, &audit, now)?;
-    Ok(AbortOutcome::Aborted)
+    record(connection, &audit, now)
 }
 
 pub(crate) fn delete(
@@ -89,7 +122,7 @@ pub(crate) fn delete(
     let busy = first(
         connection,
         "SELECT 1 AS one FROM runs
-         WHERE tenant_id = ?1 AND session_key = ?2 AND state NOT IN ('completed', 'failed', 'aborted', 'interrupted')",
+         WHERE tenant_id = ?1 AND session_key = ?2 AND state NOT IN ('completed', 'failed', 'aborted', 'interrupted', 'joined')",
         of_key,
         |row| column::<i64>(row, "one"),
     )?;
@@ -98,10 +131,12 @@ pub(crate) fn delete(
     }
     let names = collect(
         connection,
-        "SELECT coalesce(alias, id) AS name FROM sessions WHERE tenant_id = ?1 AND session_key = ?2 ORDER BY id",
+        "SELECT coalesce(alias, id) AS name FROM sessions INDEXED BY sessions_by_key
+         WHERE tenant_id = ?1 AND session_key = ?2 AND state <> 'shared' ORDER BY id",
         of_key,
         |row| column::<String>(row, "name"),
     )?;
+    keep_shared(connection, &session_key.scope.tenant, &key)?;
     remove(connection, OF_KEY, &session_key.scope.tenant, &key)?;
     let removed =
         execute(connection, "DELETE FROM session_keys WHERE tenant_id = ?1 AND session_key = ?2", of_key)?;

@@ -1,7 +1,7 @@
 //! ACCEPT on SQLite.
 
 use rusqlite::{Connection, params};
-use tidegate_protocol::RunId;
+use tidegate_protocol::{JoinMode, RunId, RunState};
 use tidegate_storage::{
     Accept, Accepted, Admission, Booking, Idempotency, Result, SessionChoice, StoreError,
 };
@@ -19,6 +19,9 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
         && let Some(earlier) = remember(connection, tenant, idempotency, run, accept.now)?
     {
         return Ok(Accepted { run: earlier, admission: Admission::Replayed });
+    }
+    if let Some(parent) = accept.run.parent {
+        check_parent(connection, tenant, parent)?;
     }
     let key = accept.key.to_string();
     let place = take_place(connection, accept, &key)?;
@@ -54,7 +57,7 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
         let candidate = Candidate {
             run,
             attempt: 0,
-            fresh: accept.session == SessionChoice::Fresh,
+            choice: accept.session,
             new_session: accept.new_session.clone(),
             refusal: booking.refusal,
             over_budget: booking.over_budget,
@@ -92,6 +95,20 @@ fn remember(
         params![tenant, idempotency.key, idempotency.fingerprint, run.to_string(), now, idempotency.expires_at],
     )?;
     Ok(None)
+}
+
+/// A run that has ended starts nothing any more: what ended it took its descendants with it.
+fn check_parent(connection: &Connection, tenant: &str, parent: RunId) -> Result<()> {
+    let state = first(
+        connection,
+        "SELECT state FROM runs WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant, parent.to_string()],
+        |row| Ok(RunState::parse(&column::<String>(row, "state")?)),
+    )?;
+    match state {
+        Some(state) if !state.is_terminal() => Ok(()),
+        _ => Err(StoreError::StaleFence),
+    }
 }
 
 struct Turn {
@@ -136,8 +153,9 @@ fn insert_run(
         "INSERT INTO runs (tenant_id, id, client_key, session_key, new_session_id, new_session_alias, fresh, state,
            queue, attempt, actor, spec_json, input_json, reply_json, created_at,
            owner_instance, owner_incarnation, idempotency_key, ephemeral, reservation_json, refusal_json,
-           over_budget_json)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+           over_budget_json, fresh_before, join_mode, parent_run)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+           ?22, ?23, ?24)",
         params![
             accept.key.scope.tenant.as_str(),
             run.id.to_string(),
@@ -160,6 +178,12 @@ fn insert_run(
             booking.reserved.as_ref().map(to_json).transpose()?,
             booking.refusal.as_ref().map(to_json).transpose()?,
             Some(&booking.over_budget).filter(|over| !over.is_empty()).map(to_json).transpose()?,
+            match accept.session {
+                SessionChoice::Since(time) => Some(time),
+                SessionChoice::Current | SessionChoice::Fresh => None,
+            },
+            run.join.map(JoinMode::as_str),
+            run.parent.map(|parent| parent.to_string()),
         ],
     )?;
     Ok(())

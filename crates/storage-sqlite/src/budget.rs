@@ -6,10 +6,11 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 use tidegate_protocol::{Cost, RunId, TenantId};
 use tidegate_storage::{
-    Accept, Booking, BudgetChanges, BudgetFilter, BudgetKey, BudgetRow, BudgetUse, Reserved, Result, Settled,
-    forgotten_periods,
+    Accept, Booking, BudgetChanges, BudgetFilter, BudgetKey, BudgetRefusal, BudgetRow, BudgetUse, Lease,
+    Reservation, Reserved, Result, Settled, first_that_fits, forgotten_periods,
 };
 
+use crate::append::hold;
 use crate::audit::{Audit, record};
 use crate::migrate::has_schema;
 use crate::rows::{collect, column, execute, first, json_or_none, parsed, to_json, unsigned};
@@ -38,6 +39,56 @@ pub(crate) fn book(connection: &Connection, accept: &Accept) -> Result<Booking> 
     }
     apply(connection, tenant, &changes)?;
     Ok(booking)
+}
+
+/// Holds the first that fits in place of what the run held.
+pub(crate) fn hold_instead(
+    connection: &Connection,
+    lease: &Lease,
+    wanted: &[Reservation],
+    now: i64,
+) -> Result<std::result::Result<usize, BudgetRefusal>> {
+    hold(connection, lease, now)?;
+    let (tenant, run) = (lease.tenant(), lease.run.to_string());
+    let row = first(
+        connection,
+        "SELECT actor, reservation_json FROM runs WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant.as_str(), run],
+        |row| Ok((column::<String>(row, "actor")?, json_or_none::<Reserved>(row, "reservation_json")?)),
+    )?;
+    let (actor, held) = row.unwrap_or_default();
+    let mut before = BTreeMap::new();
+    for reserved in wanted.iter().map(Reserved::of).chain(held.clone()) {
+        before.extend(seen(connection, tenant, &reserved)?);
+    }
+    let mut changes = BudgetChanges::default();
+    let (fits, refusal) = first_that_fits(held.as_ref(), wanted, before);
+    let Some((at, reserved)) = fits else {
+        let refusal = refusal.unwrap_or(BudgetRefusal { lines: Vec::new() });
+        changes.reject(&refusal);
+        let audit = Audit {
+            tenant,
+            actor: &actor,
+            action: "budget.rejected",
+            resource_type: "run",
+            resource_id: &run,
+            metadata: json!({ "sessionKey": lease.key.to_string(), "lines": refusal.lines }),
+        };
+        record(connection, &audit, now)?;
+        apply(connection, tenant, &changes)?;
+        return Ok(Err(refusal));
+    };
+    if let Some(held) = &held {
+        changes.release(held);
+    }
+    changes.reserve(&reserved);
+    execute(
+        connection,
+        "UPDATE runs SET reservation_json = ?3 WHERE tenant_id = ?1 AND id = ?2",
+        params![tenant.as_str(), run, to_json(&reserved)?],
+    )?;
+    apply(connection, tenant, &changes)?;
+    Ok(Ok(at))
 }
 
 /// What the lines' periods have seen. There is one writer: nobody changes it before this commit.
@@ -101,7 +152,7 @@ pub(crate) fn free_leftovers(connection: &Connection, tenant: &TenantId, limit: 
         connection,
         "SELECT id, reservation_json, started_at FROM runs INDEXED BY runs_reserved
          WHERE tenant_id = ?1 AND reservation_json IS NOT NULL AND settled IS NULL
-           AND state IN ('completed', 'failed', 'aborted', 'interrupted')
+           AND state IN ('completed', 'failed', 'aborted', 'interrupted', 'joined')
          ORDER BY id LIMIT ?2",
         params![tenant.as_str(), limit],
         |row| Ok((parsed::<RunId>(row, "id")?, ended_from_outside(row)?)),

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, Row, params};
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
 use tidegate_storage::{
-    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result, StoreError,
-    after_crash,
+    BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result,
+    SessionChoice, StoreError, after_crash,
 };
 
 use crate::budget::apply;
@@ -17,7 +17,7 @@ pub(crate) struct Candidate {
     pub(crate) run: RunId,
     /// Attempts before this one.
     pub(crate) attempt: u32,
-    pub(crate) fresh: bool,
+    pub(crate) choice: SessionChoice,
     pub(crate) new_session: NewSession,
     pub(crate) refusal: Option<BudgetRefusal>,
     pub(crate) over_budget: Vec<BudgetExcess>,
@@ -75,8 +75,8 @@ struct Queued {
 fn next_queued(connection: &Connection, key: &SessionKey) -> Result<Option<Queued>> {
     first(
         connection,
-        "SELECT id, attempt, fresh, new_session_id, new_session_alias, reply_json, owner_instance, owner_incarnation,
-           refusal_json, over_budget_json
+        "SELECT id, attempt, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
+           owner_incarnation, refusal_json, over_budget_json
          FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued' ORDER BY queue LIMIT 1",
         params![key.scope.tenant.as_str(), key.to_string()],
         |row| Ok(Queued { candidate: candidate(row)?, reply: reply_of(row)?, owner: owner_of(row)? }),
@@ -117,13 +117,22 @@ fn candidate(row: &Row<'_>) -> Result<Candidate> {
     Ok(Candidate {
         run: parsed(row, "id")?,
         attempt: column(row, "attempt")?,
-        fresh: column(row, "fresh")?,
+        choice: choice_of(row)?,
         new_session: NewSession {
             id: parsed(row, "new_session_id")?,
             alias: column(row, "new_session_alias")?,
         },
         refusal: json_or_none(row, "refusal_json")?,
         over_budget: json_or_none(row, "over_budget_json")?.unwrap_or_default(),
+    })
+}
+
+/// Which log a run wants.
+pub(crate) fn choice_of(row: &Row<'_>) -> Result<SessionChoice> {
+    Ok(match (column(row, "fresh")?, column(row, "fresh_before")?) {
+        (true, _) => SessionChoice::Fresh,
+        (false, Some(time)) => SessionChoice::Since(time),
+        (false, None) => SessionChoice::Current,
     })
 }
 
@@ -157,8 +166,8 @@ pub(crate) fn grant(
         |row| Ok((column::<i64>(row, "fence")?, parsed_or_none::<SessionId>(row, "session_id")?)),
     )?
     .ok_or_else(|| StoreError::Internal("a session with a run under way was granted".to_owned()))?;
-    let (session, alias) = match current.filter(|_| !candidate.fresh) {
-        Some(session) => (session, alias_of(connection, tenant, session)?),
+    let (session, alias) = match current_log(connection, tenant, current, candidate.choice)? {
+        Some(current) => current,
         None => (candidate.new_session.id, candidate.new_session.alias),
     };
     let attempt = candidate.attempt + 1;
@@ -181,12 +190,21 @@ pub(crate) fn grant(
     })
 }
 
-fn alias_of(connection: &Connection, tenant: &str, session: SessionId) -> Result<Option<String>> {
-    let alias = first(
+/// The current log with its short name, if the run wants to go on with it.
+fn current_log(
+    connection: &Connection,
+    tenant: &str,
+    current: Option<SessionId>,
+    choice: SessionChoice,
+) -> Result<Option<(SessionId, Option<String>)>> {
+    let Some(session) = current.filter(|_| choice != SessionChoice::Fresh) else { return Ok(None) };
+    let log = first(
         connection,
-        "SELECT alias FROM sessions WHERE tenant_id = ?1 AND id = ?2",
+        "SELECT alias, updated_at FROM sessions WHERE tenant_id = ?1 AND id = ?2",
         params![tenant, session.to_string()],
-        |row| column::<Option<String>>(row, "alias"),
+        |row| Ok((column::<Option<String>>(row, "alias")?, column::<i64>(row, "updated_at")?)),
     )?;
-    Ok(alias.flatten())
+    let (alias, written) = log.map_or((None, None), |(alias, written)| (alias, Some(written)));
+    let stale = matches!(choice, SessionChoice::Since(time) if written.is_some_and(|written| written < time));
+    Ok((!stale).then_some((session, alias)))
 }

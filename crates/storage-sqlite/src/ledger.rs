@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use tidegate_protocol::{AgentId, Cost, RunId, RunState, TenantId, Usage};
+use tidegate_protocol::{AgentId, RunId, RunState, TenantId, Usage};
 use tidegate_storage::{
     AfterMeter, BudgetChanges, Ledger, Meter, MeteredRun, NewCall, Result, Settled, UsageFilter, UsageGroup,
     UsageRow, countable,
@@ -11,7 +11,9 @@ use tidegate_storage::{
 use crate::budget::apply;
 use crate::migrate::has_schema;
 use crate::open::SqliteStore;
-use crate::rows::{collect, column, execute, first, json_or_none, to_json, unsigned};
+use crate::rows::{
+    collect, column, execute, first, json_or_none, parsed, parsed_or_none, to_json, unsigned, usage as totals,
+};
 use crate::writer::verb;
 
 #[async_trait]
@@ -22,9 +24,11 @@ impl Ledger for SqliteStore {
     }
 }
 
-fn put(connection: &Connection, tenant: &TenantId, meter: &Meter) -> Result<()> {
+/// Writes calls down outside FINISH. Their run and its log count them, and its budgets do.
+pub(crate) fn put(connection: &Connection, tenant: &TenantId, meter: &Meter) -> Result<()> {
     let used = insert_calls(connection, tenant, meter.run, &meter.calls)?;
     let Some(run) = meter.run else { return Ok(()) };
+    count(connection, tenant, run, &used)?;
     let Some(metered) = metered_run(connection, tenant, run)? else { return Ok(()) };
     let mut changes = BudgetChanges::default();
     let of_run = |sql: &str, value: &str| {
@@ -42,6 +46,64 @@ fn put(connection: &Connection, tenant: &TenantId, meter: &Meter) -> Result<()> 
         )?,
     }
     apply(connection, tenant, &changes)
+}
+
+/// Adds to what the run used, and its log.
+fn count(connection: &Connection, tenant: &TenantId, run: RunId, used: &Usage) -> Result<()> {
+    for sql in [
+        "UPDATE runs SET token_input = token_input + ?3, token_output = token_output + ?4,
+           token_cache_read = token_cache_read + ?5, token_cache_write = token_cache_write + ?6, cost = cost + ?7
+         WHERE tenant_id = ?1 AND id = ?2",
+        "UPDATE sessions SET token_input = token_input + ?3, token_output = token_output + ?4,
+           token_cache_read = token_cache_read + ?5, token_cache_write = token_cache_write + ?6, cost = cost + ?7
+         WHERE tenant_id = ?1 AND id = (SELECT session_id FROM runs WHERE tenant_id = ?1 AND id = ?2)",
+    ] {
+        execute(
+            connection,
+            sql,
+            params![
+                tenant.as_str(),
+                run.to_string(),
+                countable(used.input),
+                countable(used.output),
+                countable(used.cache_read),
+                countable(used.cache_write),
+                countable(used.cost.0)
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// The calls of a run, in the order they began.
+pub(crate) fn calls_of(connection: &Connection, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>> {
+    if !has_schema(connection, 4)? {
+        return Ok(Vec::new());
+    }
+    let index = if has_schema(connection, 6)? { "INDEXED BY model_calls_by_run" } else { "" };
+    collect(
+        connection,
+        &format!(
+            "SELECT * FROM model_calls {index} WHERE tenant_id = ?1 AND run_id = ?2 ORDER BY started_at, id"
+        ),
+        params![tenant.as_str(), run.to_string()],
+        |row| {
+            Ok(NewCall {
+                id: parsed(row, "id")?,
+                agent: parsed(row, "agent")?,
+                session: parsed_or_none(row, "session_key")?,
+                purpose: column(row, "purpose")?,
+                provider: column(row, "provider")?,
+                model: column(row, "model")?,
+                profile_id: column(row, "profile_id")?,
+                usage: totals(row)?,
+                estimated: column(row, "estimated")?,
+                outcome: column(row, "outcome")?,
+                started_at: column(row, "started_at")?,
+                day: column(row, "day")?,
+            })
+        },
+    )
 }
 
 /// The run, if it has a reservation to settle.
@@ -147,13 +209,7 @@ fn usage_row(row: &Row<'_>) -> Result<UsageRow> {
     Ok(UsageRow {
         group: column(row, "group_name")?,
         calls: unsigned(row, "calls")?,
-        usage: Usage {
-            input: unsigned(row, "token_input")?,
-            output: unsigned(row, "token_output")?,
-            cache_read: unsigned(row, "token_cache_read")?,
-            cache_write: unsigned(row, "token_cache_write")?,
-            cost: Cost(unsigned(row, "cost")?),
-        },
+        usage: totals(row)?,
         estimated_calls: unsigned(row, "estimated_calls")?,
     })
 }

@@ -5,15 +5,19 @@
 //! file read-only and never migrate it.
 
 mod abort;
+mod absorb;
 mod accept;
 mod append;
 mod approval;
 mod audit;
 mod budget;
+mod chain;
 mod claim;
+mod context;
 mod decide;
 mod error;
 mod finish;
+mod fork;
 mod inbox;
 mod instance;
 mod journal;
@@ -27,7 +31,10 @@ mod readers;
 mod rows;
 mod runs;
 mod seal;
+mod search;
+mod session;
 mod settle;
+mod shared;
 mod standing;
 mod sweep;
 mod wal;

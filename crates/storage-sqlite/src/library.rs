@@ -3,21 +3,27 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Params, Row, params};
 use tidegate_protocol::{
-    ChannelName, Cost, Entry, RunId, RunState, SessionId, SessionKey, TenantId, ToolRunState, Usage,
+    ChannelName, Entry, JoinMode, RunId, RunState, SessionId, SessionKey, SessionSettings, TenantId,
+    ToolRunState,
 };
 use tidegate_storage::{
-    AuditRow, BudgetFilter, BudgetRow, Library, OutboxFilter, OutboxRow, OutboxState, Result, RunFilter,
-    RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow, UsageFilter, UsageRow,
+    AuditRow, BudgetFilter, BudgetRow, Library, NewCall, OutboxFilter, OutboxRow, OutboxState, Result,
+    RunFilter, RunLookup, RunRow, SessionFilter, SessionRow, StoreStatus, ToolRunRow, UsageFilter, UsageRow,
 };
 
-use crate::journal::entry;
+use crate::abort::descendants;
+use crate::chain::segments;
+use crate::error::unreadable;
 use crate::migrate::{has_schema, stored_version};
 use crate::open::SqliteStore;
-use crate::rows::{collect, column, first, json, json_or_none, parsed, parsed_or_none, to_json, unsigned};
+use crate::rows::{
+    collect, column, first, json, json_or_none, later, parsed, parsed_or_none, to_json, unsigned, usage,
+};
 use crate::{budget, ledger};
 
-/// A log is its key's current one exactly when the key says so; the stored state is for people.
-const SESSION: &str = "SELECT s.*, k.session_id IS s.id AS is_current FROM sessions s
+/// A log is its key's current one exactly when the key says so; the stored state is for people. Of two columns of one
+/// name the first is read.
+const SESSION: &str = "SELECT s.*, k.*, k.session_id IS s.id AS is_current FROM sessions s
     LEFT JOIN session_keys k ON k.tenant_id = s.tenant_id AND k.session_key = s.session_key ";
 
 #[async_trait]
@@ -28,7 +34,7 @@ impl Library for SqliteStore {
             collect(
                 connection,
                 &format!(
-                    "{SESSION} WHERE s.tenant_id = ?1 AND (is_current OR ?4) AND (?2 IS NULL OR s.agent_id = ?2)
+                    "{SESSION} WHERE s.tenant_id = ?1 AND (is_current OR ?4) AND s.state <> 'shared' AND (?2 IS NULL OR s.agent_id = ?2)
                      ORDER BY s.updated_at DESC, s.id DESC LIMIT ?3"
                 ),
                 params![
@@ -60,7 +66,9 @@ impl Library for SqliteStore {
         self.read(move |connection| {
             first(
                 connection,
-                &format!("{SESSION} WHERE s.tenant_id = ?1 AND (s.id = ?2 OR s.alias = ?2)"),
+                &format!(
+                    "{SESSION} WHERE s.tenant_id = ?1 AND (s.id = ?2 OR s.alias = ?2) AND s.state <> 'shared'"
+                ),
                 params![tenant.as_str(), name],
                 session,
             )
@@ -77,12 +85,12 @@ impl Library for SqliteStore {
     ) -> Result<Vec<Entry>> {
         let tenant = tenant.clone();
         self.read(move |connection| {
-            collect(
-                connection,
-                "SELECT * FROM entries WHERE tenant_id = ?1 AND session_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4",
-                params![tenant.as_str(), session.to_string(), after_seq, limit],
-                entry,
-            )
+            let mut entries = Vec::new();
+            for segment in segments(connection, tenant.as_str(), session, after_seq)?.into_iter().rev() {
+                let room = limit.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+                entries.extend(segment.oldest(connection, tenant.as_str(), room)?);
+            }
+            Ok(entries)
         })
         .await
     }
@@ -90,16 +98,19 @@ impl Library for SqliteStore {
     async fn runs(&self, tenant: &TenantId, filter: RunFilter) -> Result<Vec<RunRow>> {
         let tenant = tenant.clone();
         self.read(move |connection| {
+            let is_new = has_schema(connection, 6)?;
+            if filter.parent.is_some() && !is_new {
+                return Ok(Vec::new());
+            }
             collect(
                 connection,
-                "SELECT * FROM runs WHERE tenant_id = ?1 AND (?2 IS NULL OR state = ?2)
-                   AND (?3 IS NULL OR session_key = ?3)
-                 ORDER BY created_at DESC, id DESC LIMIT ?4",
+                &runs_sql(&filter, is_new),
                 params![
                     tenant.as_str(),
                     filter.state.as_ref().map(|state| state.as_str().to_owned()),
                     filter.session.as_ref().map(ToString::to_string),
-                    filter.limit
+                    filter.limit,
+                    filter.parent.map(|parent| parent.to_string())
                 ],
                 run,
             )
@@ -123,21 +134,36 @@ impl Library for SqliteStore {
                 params![tenant.as_str(), key],
                 run,
             ),
+            RunLookup::Idempotency { key, now } => first(
+                connection,
+                "SELECT * FROM runs WHERE tenant_id = ?1 AND id = (SELECT run_id FROM idempotency
+                   WHERE tenant_id = ?1 AND key_hash = ?2 AND expires_at > ?3)",
+                params![tenant.as_str(), key, now],
+                run,
+            ),
         })
         .await
     }
 
     async fn tool_runs(&self, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>> {
         let tenant = tenant.clone();
+        self.read(move |connection| tool_runs(connection, &tenant, run)).await
+    }
+
+    async fn descendants(&self, tenant: &TenantId, run: RunId) -> Result<Vec<RunId>> {
+        let tenant = tenant.clone();
         self.read(move |connection| {
-            collect(
-                connection,
-                "SELECT * FROM tool_runs WHERE tenant_id = ?1 AND run_id = ?2 ORDER BY step",
-                params![tenant.as_str(), run.to_string()],
-                tool_run,
-            )
+            if !has_schema(connection, 6)? {
+                return Ok(Vec::new());
+            }
+            descendants(connection, &tenant, run)
         })
         .await
+    }
+
+    async fn calls_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>> {
+        let tenant = tenant.clone();
+        self.read(move |connection| ledger::calls_of(connection, &tenant, run)).await
     }
 
     async fn outbox(&self, tenant: &TenantId, filter: OutboxFilter) -> Result<Vec<OutboxRow>> {
@@ -180,6 +206,20 @@ impl Library for SqliteStore {
                 connection,
                 "SELECT * FROM audit_logs WHERE tenant_id = ?1 ORDER BY ord DESC LIMIT ?2",
                 params![tenant.as_str(), limit],
+                audit_row,
+            )
+        })
+        .await
+    }
+
+    async fn audit_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<AuditRow>> {
+        let tenant = tenant.clone();
+        self.read(move |connection| {
+            collect(
+                connection,
+                "SELECT * FROM audit_logs
+                 WHERE tenant_id = ?1 AND (resource_id = ?2 OR instr(metadata_json, ?2) > 0) ORDER BY ord",
+                params![tenant.as_str(), run.to_string()],
                 audit_row,
             )
         })
@@ -249,6 +289,21 @@ pub(crate) fn outbox_rows(
     collect(connection, &sql, params, outbox_row)
 }
 
+pub(crate) fn tool_runs(connection: &Connection, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>> {
+    collect(
+        connection,
+        "SELECT * FROM tool_runs WHERE tenant_id = ?1 AND run_id = ?2 ORDER BY step",
+        params![tenant.as_str(), run.to_string()],
+        tool_run,
+    )
+}
+
+/// What was chosen for a conversation. A choice of a newer release that this one cannot read is none.
+pub(crate) fn settings(row: &Row<'_>) -> Result<SessionSettings> {
+    let chosen: Option<String> = later(row, "settings_json")?;
+    Ok(chosen.and_then(|chosen| serde_json::from_str(&chosen).ok()).unwrap_or_default())
+}
+
 fn by_state(connection: &Connection, table: &str, tenant: &TenantId) -> Result<Vec<(String, u64)>> {
     collect(
         connection,
@@ -260,6 +315,14 @@ fn by_state(connection: &Connection, table: &str, tenant: &TenantId) -> Result<V
     )
 }
 
+/// The log that a log was forked from, and the last line they share.
+pub(crate) fn parent_of(row: &Row<'_>) -> Result<Option<(SessionId, i64)>> {
+    Ok(match (later::<String>(row, "parent_id")?, later(row, "fork_seq")?) {
+        (Some(_), Some(seq)) => Some((parsed(row, "parent_id")?, seq)),
+        _ => None,
+    })
+}
+
 fn session(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
         key: parsed(row, "session_key")?,
@@ -267,12 +330,44 @@ fn session(row: &Row<'_>) -> Result<SessionRow> {
         alias: column(row, "alias")?,
         current: column(row, "is_current")?,
         head_seq: column(row, "head_seq")?,
+        title: later(row, "title")?,
+        parent: parent_of(row)?,
+        compactions: later(row, "compactions")?.unwrap_or(0),
+        flushed_at: later(row, "flushed_at")?,
+        usage: usage(row)?,
+        context_tokens: u64::try_from(later::<i64>(row, "context_tokens")?.unwrap_or(0)).unwrap_or(0),
+        settings: settings(row)?,
         route: column(row, "route")?,
         provider: column(row, "provider")?,
         profile_id: column(row, "profile_id")?,
         created_at: column(row, "created_at")?,
         updated_at: column(row, "updated_at")?,
     })
+}
+
+/// The statement for a filter. Each way to look has its index; one that serves all of them reads every run.
+fn runs_sql(filter: &RunFilter, is_new: bool) -> String {
+    let is_open = matches!(filter.state, Some(RunState::Queued | RunState::Running));
+    let index = match (filter.parent, &filter.session) {
+        _ if !is_new => "",
+        (Some(_), _) => "INDEXED BY runs_by_parent",
+        // Few are open, and a conversation may have had very many.
+        (None, _) if is_open => "INDEXED BY runs_open",
+        (None, Some(_)) => "INDEXED BY runs_by_session",
+        (None, None) => "",
+    };
+    let state = match &filter.state {
+        None => "?2 IS NULL",
+        // In the words of the index.
+        Some(_) if is_open => "state IN ('queued', 'running') AND state = ?2",
+        Some(_) => "state = ?2",
+    };
+    let session = if filter.session.is_some() { "session_key = ?3" } else { "?3 IS NULL" };
+    let parent = if filter.parent.is_some() { "parent_run = ?5" } else { "?5 IS NULL" };
+    format!(
+        "SELECT * FROM runs {index} WHERE tenant_id = ?1 AND {state} AND {session} AND {parent}
+         ORDER BY created_at DESC, id DESC LIMIT ?4"
+    )
 }
 
 fn run(row: &Row<'_>) -> Result<RunRow> {
@@ -289,19 +384,22 @@ fn run(row: &Row<'_>) -> Result<RunRow> {
         spec: json(row, "spec_json")?,
         input: json(row, "input_json")?,
         reply: json(row, "reply_json")?,
+        join: later::<String>(row, "join_mode")?.as_deref().and_then(JoinMode::parse),
+        joined: run_named(row, "joined_run")?,
+        parent: run_named(row, "parent_run")?,
         error: json_or_none(row, "error_json")?,
-        usage: Usage {
-            input: unsigned(row, "token_input")?,
-            output: unsigned(row, "token_output")?,
-            cache_read: unsigned(row, "token_cache_read")?,
-            cache_write: unsigned(row, "token_cache_write")?,
-            cost: Cost(unsigned(row, "cost")?),
-        },
+        usage: usage(row)?,
         entries: first_seq.zip(last_seq),
         created_at: column(row, "created_at")?,
         started_at: column(row, "started_at")?,
         finished_at: column(row, "finished_at")?,
     })
+}
+
+/// A run that another one names; data of an older release has no such column.
+fn run_named(row: &Row<'_>, name: &str) -> Result<Option<RunId>> {
+    let id: Option<String> = later(row, name)?;
+    id.map(|id| id.parse().map_err(|error| unreadable(name, error))).transpose()
 }
 
 fn tool_run(row: &Row<'_>) -> Result<ToolRunRow> {

@@ -5,6 +5,7 @@ use rusqlite::params;
 use tidegate_protocol::{SessionId, TenantId};
 use tidegate_storage::{Mirror, MirrorPosition, MirrorTask, Result};
 
+use crate::library::parent_of;
 use crate::open::SqliteStore;
 use crate::rows::{collect, column, execute, parsed};
 use crate::writer::verb;
@@ -16,7 +17,7 @@ impl Mirror for SqliteStore {
         self.read(move |connection| {
             collect(
                 connection,
-                "SELECT id, alias, agent_id, created_at, mirrored_seq, mirrored_bytes, mirrored_checksum FROM sessions
+                "SELECT * FROM sessions
                  WHERE tenant_id = ?1 AND head_seq > mirrored_seq ORDER BY id LIMIT ?2",
                 params![tenant.as_str(), limit],
                 |row| {
@@ -25,6 +26,7 @@ impl Mirror for SqliteStore {
                         alias: column(row, "alias")?,
                         agent: parsed(row, "agent_id")?,
                         created_at: column(row, "created_at")?,
+                        parent: parent_of(row)?,
                         position: MirrorPosition {
                             seq: column(row, "mirrored_seq")?,
                             bytes: column(row, "mirrored_bytes")?,

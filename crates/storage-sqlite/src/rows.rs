@@ -4,6 +4,7 @@ use rusqlite::{Error, Row, types::FromSql};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
+use tidegate_protocol::{Cost, Usage};
 use tidegate_storage::{Result, StoreError};
 
 use crate::error::{store_error, unreadable};
@@ -52,6 +53,29 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
 pub(crate) fn unsigned<T: TryFrom<i64>>(row: &Row<'_>, name: &str) -> Result<T> {
     let value: i64 = column(row, name)?;
     T::try_from(value).map_err(|_| unreadable(name, value))
+}
+
+/// A column that data of an older release does not have: a reader may meet it.
+pub(crate) fn later<T: FromSql>(row: &Row<'_>, name: &str) -> Result<Option<T>> {
+    if row.as_ref().column_index(name).is_err() {
+        return Ok(None);
+    }
+    column(row, name)
+}
+
+/// What was used, as the four counts and the cost are named everywhere.
+pub(crate) fn usage(row: &Row<'_>) -> Result<Usage> {
+    let count = |name: &str| {
+        let value: i64 = later(row, name)?.unwrap_or(0);
+        u64::try_from(value).map_err(|_| unreadable(name, value))
+    };
+    Ok(Usage {
+        input: count("token_input")?,
+        output: count("token_output")?,
+        cache_read: count("token_cache_read")?,
+        cache_write: count("token_cache_write")?,
+        cost: Cost(count("cost")?),
+    })
 }
 
 /// All rows of a query, each read by `read`.

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
-    AbortOutcome, Accept, Accepted, Claim, Finish, Finished, Lease, Owner, Principal, Result, Runs,
-    StoreError,
+    AbortOutcome, Accept, Accepted, BudgetRefusal, Claim, Finish, Finished, Lease, Owner, Principal,
+    Reservation, Result, Runs, StoreError,
 };
 
+use crate::budget::hold_instead;
 use crate::open::SqliteStore;
 use crate::writer::verb;
 use crate::{abort, accept, claim, finish, settle};
@@ -27,6 +28,16 @@ impl Runs for SqliteStore {
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished> {
         let lease = lease.clone();
         self.write(verb!("finish"), move |connection| finish::finish(connection, &lease, &finish)).await
+    }
+
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        wanted: Vec<Reservation>,
+        now: i64,
+    ) -> Result<std::result::Result<usize, BudgetRefusal>> {
+        let lease = lease.clone();
+        self.write(verb!("reserve"), move |connection| hold_instead(connection, &lease, &wanted, now)).await
     }
 
     async fn release(&self, lease: &Lease, now: i64) -> Result<RunState> {

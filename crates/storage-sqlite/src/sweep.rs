@@ -10,6 +10,7 @@ use crate::budget;
 use crate::open::SqliteStore;
 use crate::outbox::drop_rest;
 use crate::rows::{collect, column, execute, parsed};
+use crate::shared::keep_shared;
 use crate::writer::verb;
 
 #[async_trait]
@@ -28,7 +29,7 @@ fn run(connection: &Connection, tenant: &TenantId, sweep: &Sweep) -> Result<Swep
         "DELETE FROM inbox WHERE tenant_id = ?1 AND id IN (
            SELECT i.id FROM inbox i WHERE i.tenant_id = ?1 AND i.created_at < ?2 AND NOT EXISTS (
              SELECT 1 FROM runs r WHERE r.tenant_id = ?1 AND r.id = i.run_id
-               AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
+               AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted', 'joined'))
            ORDER BY i.created_at LIMIT ?3)",
         params![tenant.as_str(), sweep.settled_before, sweep.limit],
     )?;
@@ -121,7 +122,7 @@ fn forget_sessions(connection: &Connection, tenant: &TenantId, sweep: &Sweep) ->
            AND k.active_run IS NULL
            AND NOT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_ephemeral
              WHERE r.tenant_id = ?1 AND r.session_key = k.session_key AND r.ephemeral = 1
-               AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted'))
+               AND r.state NOT IN ('completed', 'failed', 'aborted', 'interrupted', 'joined'))
            AND NOT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_ephemeral CROSS JOIN outbox o ON o.tenant_id = ?1 AND o.run_id = r.id
              WHERE r.tenant_id = ?1 AND r.session_key = k.session_key AND r.ephemeral = 1
                AND (o.state NOT IN ('sent', 'dropped', 'dead', 'unknown')
@@ -131,6 +132,7 @@ fn forget_sessions(connection: &Connection, tenant: &TenantId, sweep: &Sweep) ->
         |row| column::<String>(row, "session_key"),
     )?;
     for key in &unused {
+        keep_shared(connection, tenant, key)?;
         remove(connection, FORGET, tenant, key)?;
     }
     Ok(unused.len() as u64)

@@ -2,7 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 use tidegate_policy::{Principal, Reservation};
-use tidegate_protocol::{Inbound, InboxId, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey};
+use tidegate_protocol::{
+    Inbound, InboxId, JoinMode, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey,
+};
 
 use crate::audit::hex;
 use crate::lease::{Lease, Owner};
@@ -40,6 +42,10 @@ pub struct NewRun {
     pub spec: RunSpec,
     pub input: Message,
     pub reply: ReplyTarget,
+    /// Whether a run under way may take the message in, and when.
+    pub join: Option<JoinMode>,
+    /// The run that started this one; ended with it.
+    pub parent: Option<RunId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +61,8 @@ pub struct NewSession {
 pub enum SessionChoice {
     Current,
     Fresh,
+    /// The current one, if it was written to since then; else a fresh one. Decided when the run is claimed.
+    Since(i64),
 }
 
 /// The caller's promise that two requests with this key are the same request.

@@ -92,6 +92,29 @@ impl Booking {
     }
 }
 
+/// The first of these reservations that fits a run that holds something already, and its place; `None` when none does,
+/// with what the last one met. What the run holds is free for it.
+pub fn first_that_fits(
+    held: Option<&Reserved>,
+    wanted: &[Reservation],
+    mut before: BTreeMap<BudgetKey, BudgetUse>,
+) -> (Option<(usize, Reserved)>, Option<BudgetRefusal>) {
+    for line in held.into_iter().flat_map(|held| &held.lines) {
+        let (Some(used), Some(held)) = (before.get_mut(line), held) else { continue };
+        used.tokens_reserved = used.tokens_reserved.saturating_sub(held.tokens);
+        used.cost_reserved = Cost(used.cost_reserved.0.saturating_sub(held.cost.0));
+    }
+    let mut refusal = None;
+    for (at, reservation) in wanted.iter().enumerate() {
+        let booking = Booking::decide(reservation, &before);
+        match booking.reserved {
+            Some(reserved) => return (Some((at, reserved)), None),
+            None => refusal = booking.refusal,
+        }
+    }
+    (None, refusal)
+}
+
 /// How a run's reservation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {

@@ -1,7 +1,7 @@
 //! The engine's verbs on runs: accept, claim, finish, abort.
 
 use async_trait::async_trait;
-use tidegate_policy::Principal;
+use tidegate_policy::{BudgetRefusal, Principal, Reservation};
 use tidegate_protocol::{ErrorBody, Origin, RunId, RunState, SessionKey, TenantId, Usage};
 
 use crate::accept::{Accept, Accepted, Claim};
@@ -14,7 +14,8 @@ use crate::outbox::NewPart;
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// ACCEPT. Returns after its commit; only then may anything be acknowledged. `NotFound` when the principal is of
-    /// another tenant; `StaleFence`, and nothing accepted, when the owner is void.
+    /// another tenant; `StaleFence`, and nothing accepted, when the owner is void or the run that starts this one has
+    /// ended.
     async fn accept(&self, accept: Accept) -> Result<Accepted>;
 
     /// Claims the session's oldest queued run if no other is under way, or if the one under way belongs to an owner
@@ -28,6 +29,15 @@ pub trait Runs: Send + Sync {
     /// FINISH. Log entries, the run's terminal state, model calls, what its budgets spent, outbox rows and the audit
     /// row in one commit.
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished>;
+
+    /// Holds the first of these that its budgets have room for, in place of what the run held. When they have room for
+    /// none, it goes on holding what it did; the refusal of the last one is answered, counted and in the audit.
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        wanted: Vec<Reservation>,
+        now: i64,
+    ) -> Result<std::result::Result<usize, BudgetRefusal>>;
 
     /// Gives an unfinished run back because the process ends in good order. It does not count as an attempt: a run
     /// that somebody can still be answered for is queued again in its old place, one whose caller waits ends as
@@ -45,15 +55,17 @@ pub trait Runs: Send + Sync {
         limit: u32,
     ) -> Result<Vec<SessionKey>>;
 
-    /// Ends a run from outside: bumps the fence, so that its holder can no longer write, and writes the end. What it
-    /// reserved is given back if it never began, and else counts as spent until [`meter`](crate::Ledger::meter) tells
-    /// what it used.
+    /// Ends a run from outside, and with it those it started, whatever they started too: bumps the fence, so that its
+    /// holder can no longer write, and writes the end. What it reserved is given back if it never began, and else counts
+    /// as spent until [`meter`](crate::Ledger::meter) tells what it used. A run that has ended already is left alone, and
+    /// so are those it started.
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
 
     /// The same for a run that has not begun; one that has is left alone (`Begun`).
     async fn abort_queued(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome>;
 
-    /// Removes a session key with all its logs and runs; the audit row stays. Refused while a run has not ended.
+    /// Removes a session key with all its logs and runs; the audit row stays. Refused while a run has not ended. Lines
+    /// that a fork of another key shares stay for it, and are listed no more.
     /// Returns the names of the logs removed (alias, else id), for their transcript files.
     async fn delete_session(&self, principal: &Principal, key: &SessionKey, now: i64) -> Result<Vec<String>>;
 }
@@ -64,13 +76,36 @@ pub struct Finish {
     pub ending: Ending,
     /// What joins the log now, oldest first.
     pub entries: Vec<NewEntry>,
-    pub usage: Usage,
-    /// Model calls of the run that are not in the ledger yet. What they used is what the run's budgets count.
+    /// Model calls of the run that are not in the ledger yet. The run used, and its budgets count, what all its calls
+    /// used, those of earlier steps and attempts too.
     pub calls: Vec<NewCall>,
     /// The reply's parts; empty when the caller waits for the answer.
     pub parts: Vec<NewPart>,
+    /// What another conversation is told, accepted in the same commit.
+    pub announce: Option<Box<Accept>>,
+    /// The key has no current log any more: the next message begins a fresh one.
+    pub closes_session: bool,
+    /// How much of the model's window the conversation fills, if it was found out.
+    pub context_tokens: Option<u64>,
     pub principal: Principal,
     pub now: i64,
+}
+
+impl Finish {
+    /// An end that writes nothing but itself.
+    pub fn bare(ending: Ending, principal: Principal, now: i64) -> Self {
+        Self {
+            ending,
+            entries: Vec::new(),
+            calls: Vec::new(),
+            parts: Vec::new(),
+            announce: None,
+            closes_session: false,
+            context_tokens: None,
+            principal,
+            now,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +132,10 @@ pub struct Finished {
     pub head_seq: i64,
     /// Whether another run of the session waits.
     pub more: bool,
+    /// What all calls of the run used.
+    pub usage: Usage,
+    /// What became of the announcement.
+    pub announced: Option<Accepted>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

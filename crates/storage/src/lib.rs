@@ -12,12 +12,14 @@ mod error;
 mod finish;
 mod inbox;
 mod instance;
+mod join;
 mod journal;
 mod lease;
 mod ledger;
 mod library;
 mod mirror;
 mod outbox;
+mod session;
 mod standing;
 mod sweep;
 mod version;
@@ -30,13 +32,17 @@ pub use approval::{
 pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
 pub use budget::{
     AfterMeter, Booking, BudgetChange, BudgetChanges, BudgetFilter, BudgetKey, BudgetRow, MeteredRun,
-    Reserved, Settled, countable, forgotten_periods,
+    Reserved, Settled, countable, first_that_fits, forgotten_periods,
 };
 pub use error::{Result, StoreError};
 pub use finish::{AbortOutcome, Ending, Finish, Finished, Runs};
 pub use inbox::{Inbox, Ingest};
 pub use instance::{Instances, Recovered, SettledRun, after_crash};
-pub use journal::{Intent, Journal, NewEntry, NewToolRun, ToolOutcome};
+pub use join::{JoinHost, Joiner};
+pub use journal::{
+    Absorb, Absorbed, Context, ContextLimits, ContextReader, Journal, MOST_ABSORBED, NewCompaction, NewEntry,
+    NewToolRun, PICTURE_BYTES, Step, ToolOutcome,
+};
 pub use lease::{Fence, Lease, Owner};
 pub use ledger::{Ledger, Meter, NewCall, UsageFilter, UsageGroup, UsageRow};
 pub use library::{
@@ -45,6 +51,7 @@ pub use library::{
 };
 pub use mirror::{Mirror, MirrorPosition, MirrorTask};
 pub use outbox::{Decided, Lane, NewPart, NextSend, Outbox, OutboxState, Sending};
+pub use session::{Fork, Forked, Search, Sessions, title_of};
 pub use standing::{StandingRow, Standings};
 pub use sweep::{Sweep, Sweeper, Swept};
 pub use version::{MIN_READER, MIN_WRITER, Migration, SCHEMA, SchemaFit, StoredVersion, judge};
@@ -76,6 +83,7 @@ pub trait Store:
     + Ledger
     + Standings
     + Approvals
+    + Sessions
 {
 }
 
@@ -92,5 +100,6 @@ impl<T> Store for T where
         + Ledger
         + Standings
         + Approvals
+        + Sessions
 {
 }

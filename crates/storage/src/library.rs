@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_protocol::{
-    AgentId, AuditId, ChannelName, Entry, ErrorBody, Message, OutboxId, ReplyTarget, RunId, RunSpec,
-    RunState, SessionId, SessionKey, TenantId, ToolRunId, ToolRunState, Usage,
+    AgentId, AuditId, ChannelName, Entry, ErrorBody, JoinMode, Message, OutboxId, ReplyTarget, RunId,
+    RunSpec, RunState, SessionId, SessionKey, SessionSettings, TenantId, ToolRunId, ToolRunState, Usage,
 };
 
 use crate::budget::{BudgetFilter, BudgetRow};
 use crate::error::Result;
-use crate::ledger::{UsageFilter, UsageRow};
+use crate::ledger::{NewCall, UsageFilter, UsageRow};
 use crate::outbox::OutboxState;
 
 #[async_trait]
@@ -23,7 +23,7 @@ pub trait Library: Send + Sync {
     /// A conversation by its id or alias, also when it is no longer its key's current one.
     async fn session_by_name(&self, tenant: &TenantId, name: &str) -> Result<Option<SessionRow>>;
 
-    /// Entries after `after_seq`, oldest first.
+    /// Entries after `after_seq`, oldest first; those a fork shares with its parent are read there.
     async fn entries(
         &self,
         tenant: &TenantId,
@@ -37,6 +37,12 @@ pub trait Library: Send + Sync {
 
     async fn run(&self, tenant: &TenantId, lookup: &RunLookup) -> Result<Option<RunRow>>;
 
+    /// The runs that a run started, and those they started, that have not ended.
+    async fn descendants(&self, tenant: &TenantId, run: RunId) -> Result<Vec<RunId>>;
+
+    /// The model calls of a run, in the order they began.
+    async fn calls_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>>;
+
     /// A run's tool executions in the order they were intended.
     async fn tool_runs(&self, tenant: &TenantId, run: RunId) -> Result<Vec<ToolRunRow>>;
 
@@ -48,6 +54,9 @@ pub trait Library: Send + Sync {
 
     /// Audit rows, the newest first.
     async fn audit(&self, tenant: &TenantId, limit: u32) -> Result<Vec<AuditRow>>;
+
+    /// What the audit trail has about a run, its tools and its questions, the oldest first.
+    async fn audit_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<AuditRow>>;
 
     /// What model calls used, added up by day (ascending) or by something else (the dearest first).
     async fn usage(&self, tenant: &TenantId, filter: UsageFilter) -> Result<Vec<UsageRow>>;
@@ -75,6 +84,19 @@ pub struct SessionRow {
     /// Whether the key points at it now.
     pub current: bool,
     pub head_seq: i64,
+    /// A title somebody gave it, or the beginning of its first message.
+    pub title: Option<String>,
+    /// The log it was forked from, and the last line they share.
+    pub parent: Option<(SessionId, i64)>,
+    /// How often it was summed up.
+    pub compactions: u32,
+    /// When the agent was last asked to write its notes.
+    pub flushed_at: Option<i64>,
+    /// What all its runs used.
+    pub usage: Usage,
+    /// How much of the model's window it filled at the last call.
+    pub context_tokens: u64,
+    pub settings: SessionSettings,
     pub route: Option<String>,
     pub provider: Option<String>,
     pub profile_id: Option<String>,
@@ -86,6 +108,8 @@ pub struct SessionRow {
 pub struct RunFilter {
     pub state: Option<RunState>,
     pub session: Option<SessionKey>,
+    /// Only those this run started.
+    pub parent: Option<RunId>,
     pub limit: u32,
 }
 
@@ -95,6 +119,12 @@ pub enum RunLookup {
     Id(RunId),
     /// The caller's own key; the newest run that has it.
     ClientKey(String),
+    /// The run that an idempotency key stands for at a time.
+    Idempotency {
+        /// As in [`Idempotency`](crate::Idempotency): its SHA-256 in hex.
+        key: String,
+        now: i64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +140,11 @@ pub struct RunRow {
     pub spec: RunSpec,
     pub input: Message,
     pub reply: ReplyTarget,
+    pub join: Option<JoinMode>,
+    /// The run that took its message in.
+    pub joined: Option<RunId>,
+    /// The run that started it.
+    pub parent: Option<RunId>,
     pub error: Option<ErrorBody>,
     pub usage: Usage,
     /// First and last log position the run wrote; absent when it wrote none.

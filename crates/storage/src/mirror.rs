@@ -26,6 +26,8 @@ pub struct MirrorTask {
     pub alias: Option<String>,
     pub agent: AgentId,
     pub created_at: i64,
+    /// The log it was forked from, and the last line they share. Its file begins after that line.
+    pub parent: Option<(SessionId, i64)>,
     pub position: MirrorPosition,
 }
 

@@ -4,6 +4,8 @@
 //! started, when everything is quiet and when it has closed. What the outside world saw is in the networks' folders.
 
 mod account;
+mod hasty;
+mod tools;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,9 +24,11 @@ use crate::requests::parse;
 use crate::stores::{Location, OpenStore};
 
 pub use account::{Account, CHANNEL, POISON};
+pub use hasty::STEERS;
+pub use tools::{LOOK, NOTE, noted};
 
 /// Between two looks at whether something is left to do.
-const LOOK: Duration = Duration::from_millis(10);
+const GLANCE: Duration = Duration::from_millis(10);
 /// Connections to a server: as many as make two commits race.
 const CONNECTIONS: u32 = 4;
 
@@ -36,6 +40,15 @@ pub enum Until {
     /// Everything posted is acknowledged; runs may be under way.
     Acknowledged,
     Signal,
+}
+
+/// What the agent has to work with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// The model that needs no network, and no tools.
+    Talk,
+    /// The models of the configuration, tools of their own kind for tests, and those of a release that touch files.
+    Tools,
 }
 
 /// How often the networks fail.
@@ -74,6 +87,7 @@ pub struct Plan {
     pub accounts: Vec<Account>,
     pub seed: u64,
     pub weather: Weather,
+    pub work: Work,
     pub until: Until,
     /// How long what is under way may take in the end.
     pub drain: Duration,
@@ -88,7 +102,7 @@ pub const QUIET: &str = "quiet";
 
 impl Plan {
     pub const USAGE: &str = "tidegate-testkit host sqlite <file> | postgres <schema>=<url>
-           <home> <world> <account>[,<account>…] <seed> calm|storm|busy quiet|acknowledged|signal <drain ms> <deadline ms>";
+           <home> <world> <account>[,<account>…] <seed> calm|storm|busy talk|tools quiet|acknowledged|signal <drain ms> <deadline ms>";
 
     /// What makes `tidegate-testkit` follow this plan.
     pub fn args(&self) -> Vec<String> {
@@ -98,6 +112,10 @@ impl Plan {
             Weather::Calm => "calm",
             Weather::Storm => "storm",
             Weather::Busy => "busy",
+        };
+        let work = match self.work {
+            Work::Talk => "talk",
+            Work::Tools => "tools",
         };
         let until = match self.until {
             Until::Quiet => "quiet",
@@ -114,6 +132,7 @@ impl Plan {
             accounts.join(","),
             self.seed.to_string(),
             weather.to_owned(),
+            work.to_owned(),
             until.to_owned(),
             self.drain.as_millis().to_string(),
             self.deadline.as_millis().to_string(),
@@ -122,7 +141,7 @@ impl Plan {
 
     /// Reads what [`args`](Self::args) wrote.
     pub fn from_args(args: &[String]) -> Option<Self> {
-        let [host, backend, place, home, world, accounts, seed, weather, until, drain, deadline] = args
+        let [host, backend, place, home, world, accounts, seed, weather, work, until, drain, deadline] = args
         else {
             return None;
         };
@@ -137,6 +156,11 @@ impl Plan {
                 "calm" => Weather::Calm,
                 "storm" => Weather::Storm,
                 "busy" => Weather::Busy,
+                _ => return None,
+            },
+            work: match work.as_str() {
+                "talk" => Work::Talk,
+                "tools" => Work::Tools,
                 _ => return None,
             },
             until: match until.as_str() {
@@ -168,10 +192,12 @@ impl Plan {
             .await
             .map_err(|error| told("start", &error))?;
         say(STARTED);
+        let hasty = self.accounts.contains(&Account::Hasty);
         let ended = tokio::select! {
             open = self.until_quiet(&engine) => open,
             () = terminated.requested() => Ok(()),
             error = engine.failed() => Err(told("failed", &error)),
+            error = hasty::submit_all(&engine, &self.world), if hasty => Err(told("submit", &error)),
         };
         let drained = engine.close(Drain::Within(self.drain)).await;
         drop(engine);
@@ -188,10 +214,14 @@ impl Plan {
             Weather::Busy => BUSY,
         };
         let connect = |account: &Account| account.connect(&self.world, &scope, self.seed, faults);
-        Options {
+        let options = Options {
             connectors: self.accounts.iter().map(connect).collect(),
             stays: true,
             ..Options::passing(scope.tenant.clone(), Settings::new(loaded))
+        };
+        match self.work {
+            Work::Talk => options,
+            Work::Tools => tools::given(options, loaded, &self.home, &self.world),
         }
     }
 
@@ -205,7 +235,7 @@ impl Plan {
                 if looks == 2 && self.until != Until::Signal {
                     return say(QUIET);
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(GLANCE).await;
             }
         };
         match tokio::time::timeout(self.deadline, waited).await {
@@ -270,6 +300,7 @@ mod tests {
             accounts: vec![Account::Blind, Account::Fatal],
             seed: 7,
             weather: Weather::Storm,
+            work: Work::Tools,
             until: Until::Acknowledged,
             drain: Duration::from_millis(3),
             deadline: Duration::from_secs(9),

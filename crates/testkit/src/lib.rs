@@ -16,6 +16,7 @@ pub mod search_server;
 pub mod skip;
 pub mod snapshot;
 pub mod stores;
+pub mod vectors;
 pub mod web_server;
 
 /// For tests of what the client talks to.

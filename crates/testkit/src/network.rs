@@ -64,6 +64,16 @@ impl Network {
         self.rows("acknowledged").iter().map(|row| text(row, "id")).collect()
     }
 
+    /// Messages that the network was not told to forget, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Posted> {
+        let known: HashSet<String> = self.acknowledged().into_iter().collect();
+        self.posted().into_iter().filter(|posted| !known.contains(&posted.id)).collect()
+    }
+
+    pub(crate) fn acknowledge(&self, id: &str) {
+        self.append("acknowledged", &json!({"id": id}));
+    }
+
     /// Ids in the order of their first delivery, acknowledged or not.
     pub fn delivered(&self) -> Vec<String> {
         let mut seen = HashSet::new();

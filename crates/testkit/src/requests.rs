@@ -10,13 +10,14 @@ use serde_json::json;
 use tidegate_policy::approval::{AllowMatch, AllowRule, Approval, CommandMatch, Question};
 use tidegate_policy::{Preparation, Prepared, Principal, Requester, Subject, SubjectKind};
 use tidegate_protocol::{
-    Block, Cost, EntryBody, ErrorBody, ErrorCode, Id, Inbound, InboundMessage, InboxId, Limits, Message,
-    ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, Risk, RunId, RunSpec, Scope, SessionKey,
-    StopReason, TenantId, ToolCall, ToolRunState, ToolSource, Usage,
+    Block, Compaction, Cost, EntryBody, ErrorBody, ErrorCode, FileTrail, Id, Inbound, InboundMessage,
+    InboxId, Limits, Message, ModelRef, Origin, OutboundTarget, Peer, PeerKind, ReplyTarget, Risk, RunId,
+    RunSpec, Scope, SessionId, SessionKey, StopReason, TenantId, ToolCall, ToolRunState, ToolSource, Usage,
 };
 use tidegate_storage::{
-    Accept, BudgetLine, Ending, Finish, Idempotency, Ingest, Intent, Meter, NewCall, NewEntry, NewPart,
-    NewRun, NewSession, NewToolRun, Owner, Reservation, SessionChoice, StandingRow, ToolOutcome,
+    Accept, BudgetLine, Ending, Finish, Fork, Idempotency, Ingest, Meter, NewCall, NewCompaction, NewEntry,
+    NewPart, NewRun, NewSession, NewToolRun, Owner, Reservation, SessionChoice, StandingRow, Step,
+    ToolOutcome,
 };
 
 /// When every sequence of requests begins: 2026-02-23T17:07:31Z.
@@ -113,6 +114,8 @@ impl Requests {
                 spec: spec(),
                 input: Message::user(format!("question {}", self.draw()), now),
                 reply: ReplyTarget::Caller,
+                join: None,
+                parent: None,
             },
             session: SessionChoice::Current,
             new_session: NewSession { id: self.id(), alias: None },
@@ -141,6 +144,7 @@ impl Requests {
             channel: parse("slack"),
             account_id: "T1".to_owned(),
             peer: Peer { kind: PeerKind::Dm, id: "U1".to_owned() },
+            sender_id: None,
             thread_id: None,
             message: InboundMessage {
                 id: format!("m{}", self.draw()),
@@ -259,7 +263,7 @@ impl Requests {
     /// A question and its answer, without outgoing parts.
     pub fn completed(&self) -> Finish {
         let entries = vec![self.user("question"), self.assistant("answer")];
-        Finish { entries, usage: usage(), ..self.ending(Ending::Completed(origin())) }
+        Finish { entries, ..self.ending(Ending::Completed(origin())) }
     }
 
     pub fn failed(&self) -> Finish {
@@ -271,38 +275,61 @@ impl Requests {
         Finish {
             ending,
             entries: Vec::new(),
-            usage: Usage::default(),
             calls: Vec::new(),
             parts: Vec::new(),
+            announce: None,
+            closes_session: false,
+            context_tokens: None,
             principal: self.principal(),
             now: self.now(),
         }
     }
 
-    /// A tool call with the entries that lead to it.
-    pub fn intent(&self, entries: Vec<NewEntry>) -> Intent {
+    /// A step that begins a tool, with the entries that lead to it.
+    pub fn intent(&self, entries: Vec<NewEntry>) -> Step {
         let number = self.draw();
-        Intent {
-            entries,
-            tool_run: NewToolRun {
-                id: self.id(),
-                call_id: format!("call-{number}"),
-                tool_name: "fs.read".to_owned(),
-                args: json!({"path": format!("notes/{number}.txt"), "lines": [1, 2.5, null, true], "deep": {"z": 1, "a": 2}}),
-            },
-            now: self.now(),
-        }
+        let tool = NewToolRun {
+            id: self.id(),
+            call_id: format!("call-{number}"),
+            tool_name: "fs.read".to_owned(),
+            args: json!({"path": format!("notes/{number}.txt"), "lines": [1, 2.5, null, true], "deep": {"z": 1, "a": 2}}),
+        };
+        Step { entries, begun: vec![tool], now: self.now(), ..Step::default() }
     }
 
-    pub fn outcome(&self, intent: &Intent, state: ToolRunState, entries: Vec<NewEntry>) -> ToolOutcome {
-        ToolOutcome {
-            tool_run: intent.tool_run.id,
-            state,
+    /// A step that ends the tools that another one began.
+    pub fn outcome(&self, intent: &Step, state: &ToolRunState, entries: Vec<NewEntry>) -> Step {
+        let ended = intent.begun.iter().map(|tool| ToolOutcome {
+            tool_run: tool.id,
+            state: state.clone(),
             result: json!({"text": format!("read {}", self.draw())}),
-            entries,
-            now: self.now(),
-        }
+        });
+        Step { ended: ended.collect(), entries, now: self.now(), ..Step::default() }
     }
+
+    /// A summary of everything before a line.
+    pub fn compaction(&self, first_kept_seq: i64) -> NewCompaction {
+        let compaction = Compaction {
+            summary: format!("in short {}", self.draw()),
+            first_kept_seq,
+            tokens_before: 9_000,
+            mechanical: false,
+            files: FileTrail { read: vec!["notes.txt".to_owned()], modified: Vec::new() },
+        };
+        NewCompaction { id: self.id(), compaction, calls: Vec::new(), now: self.now() }
+    }
+
+    /// A fork of a log for a key.
+    pub fn fork(&self, source: SessionId, after_seq: i64, key: &SessionKey) -> Fork {
+        let new_session = NewSession { id: self.id(), alias: None };
+        Fork { source, after_seq, key: key.clone(), new_session, now: self.now() }
+    }
+}
+
+/// One commit for a result and what comes after it.
+pub fn at_once(outcome: Step, next: Step) -> Step {
+    let entries = [outcome.entries, next.entries].concat();
+    Step { ended: outcome.ended, entries, ..next }
 }
 
 /// How long a question of [`Requests::approval`] may be answered.

@@ -1,12 +1,13 @@
 //! Scripts: a small world, then one verb on it. The same script gives the same rows in every process, so a killed
 //! process can be compared with one that was not.
 
+mod agent;
 mod approvals;
 
-use tidegate_protocol::{InstanceId, OutboxId, SendOutcome, SessionKey, TenantId, ToolRunState};
+use tidegate_protocol::{InstanceId, JoinMode, OutboxId, SendOutcome, SessionKey, TenantId, ToolRunState};
 use tidegate_storage::{
-    Accept, Admission, Finish, Intent, Lease, MirrorPosition, NewSession, NextSend, Owner, Result, Sending,
-    SessionChoice, Store, StoreError, Sweep,
+    Accept, Admission, Finish, Lease, MirrorPosition, NewSession, NextSend, Owner, Result, Sending,
+    SessionChoice, Step, Store, StoreError, Sweep,
 };
 
 use crate::requests::Requests;
@@ -37,10 +38,15 @@ pub async fn next_send(
 pub enum Verb {
     Accept,
     Claim,
-    Intend,
-    Result,
+    Step,
+    Compact,
+    Absorb,
+    NoteFlush,
     Finish,
     Abort,
+    Fork,
+    SetTitle,
+    SetSessionSettings,
     DeleteSession,
     ClaimSend,
     SettleSend,
@@ -75,10 +81,15 @@ impl Verb {
     pub const ALL: &'static [Verb] = &[
         Verb::Accept,
         Verb::Claim,
-        Verb::Intend,
-        Verb::Result,
+        Verb::Step,
+        Verb::Compact,
+        Verb::Absorb,
+        Verb::NoteFlush,
         Verb::Finish,
         Verb::Abort,
+        Verb::Fork,
+        Verb::SetTitle,
+        Verb::SetSessionSettings,
         Verb::DeleteSession,
         Verb::ClaimSend,
         Verb::SettleSend,
@@ -113,10 +124,15 @@ impl Verb {
         match self {
             Self::Accept => "accept",
             Self::Claim => "claim",
-            Self::Intend => "intend",
-            Self::Result => "result",
+            Self::Step => "step",
+            Self::Compact => "compact",
+            Self::Absorb => "absorb",
+            Self::NoteFlush => "note_flush",
             Self::Finish => "finish",
             Self::Abort => "abort",
+            Self::Fork => "fork",
+            Self::SetTitle => "set_title",
+            Self::SetSessionSettings => "set_session_settings",
             Self::DeleteSession => "delete_session",
             Self::ClaimSend => "claim_send",
             Self::SettleSend => "settle_send",
@@ -169,14 +185,14 @@ pub struct Script {
     requests: Requests,
 }
 
-/// What stands before the verb: a conversation, a run with a tool under way, one waiting behind it, one waiting in an
+/// What stands before the verb: a conversation, a run with a tool under way, one waiting to join it, one waiting in an
 /// idle session, a session without open runs, a part that is being sent, a question of the run under way and a saved
 /// rule.
 #[derive(Debug)]
 pub struct World {
     pub owner: Owner,
     pub under_way: Lease,
-    tool: Intent,
+    tool: Step,
     side: SessionKey,
     ended: SessionKey,
     mirrored: Lease,
@@ -219,11 +235,11 @@ impl Script {
         };
         let mirrored = claimed(store, first, &mut tell).await?;
         let tool = make.intent(vec![make.user("first"), make.assistant("let me look")]);
-        store.intend(&mirrored, tool.clone()).await?;
-        tell(Verb::Intend, &());
-        let outcome = make.outcome(&tool, ToolRunState::Succeeded, vec![make.user("result")]);
-        store.result(&mirrored, outcome, None).await?;
-        tell(Verb::Result, &());
+        store.step(&mirrored, tool.clone()).await?;
+        tell(Verb::Step, &());
+        let outcome = make.outcome(&tool, &ToolRunState::Succeeded, vec![make.user("result")]);
+        store.step(&mirrored, outcome).await?;
+        tell(Verb::Step, &());
         let parts =
             vec![make.part("slack:U1", "one"), make.part("slack:U1", "two"), make.part("slack:U2", "copy")];
         let waiting_part = parts[1].id;
@@ -235,9 +251,11 @@ impl Script {
         let second = Accept { claim: true, reservation, ..make.accept_from_channel(&work) };
         let under_way = claimed(store, second, &mut tell).await?;
         let tool = make.intent(vec![make.user("second")]);
-        store.intend(&under_way, tool.clone()).await?;
-        tell(Verb::Intend, &());
-        for waiting in [make.accept(&work), make.accept_from_channel(&side)] {
+        store.step(&under_way, tool.clone()).await?;
+        tell(Verb::Step, &());
+        let mut joining = make.accept(&work);
+        joining.run.join = Some(JoinMode::Steer);
+        for waiting in [joining, make.accept_from_channel(&side)] {
             let reservation = Some(make.reservation(40, ROOM));
             tell(Verb::Accept, &store.accept(Accept { reservation, ..waiting }).await?);
         }
@@ -273,6 +291,12 @@ impl Script {
                 };
                 let passing = claimed(store, passing, &mut tell).await?;
                 tell(Verb::Finish, &store.finish(&passing, make.completed()).await?);
+            }
+            Verb::Abort => agent::start_others(store, make, under_way.run, &mut tell).await?,
+            Verb::DeleteSession => {
+                // Somebody else still reads its beginning.
+                let fork = make.fork(short.session, 1, &make.key("heir"));
+                tell(Verb::Fork, &store.fork(&make.principal(), fork).await?);
             }
             Verb::Meter => {
                 tell(Verb::Abort, &store.abort(&make.principal(), under_way.run, make.now()).await?);
@@ -313,22 +337,7 @@ impl Script {
                 Box::new(store.accept(accept).await?)
             }
             Verb::Claim => Box::new(store.claim(&world.side, owner, 60_000, make.now()).await?),
-            Verb::Intend => {
-                let intent = make.intent(vec![make.assistant("once more"), make.assistant("and more")]);
-                Box::new(store.intend(lease, intent).await?)
-            }
-            Verb::Result => {
-                let state = if odd { ToolRunState::Succeeded } else { ToolRunState::Failed };
-                let outcome = make.outcome(&world.tool, state, vec![make.user("result")]);
-                let next = odd.then(|| make.intent(vec![make.assistant("next")]));
-                Box::new(store.result(lease, outcome, next).await?)
-            }
-            Verb::Finish => {
-                let ended = if odd { make.completed() } else { make.failed() };
-                let parts = vec![make.part("slack:U1", "three"), make.part("slack:U1", "four")];
-                let calls = vec![make.call(12), make.call(34)];
-                Box::new(store.finish(lease, Finish { calls, parts, ..ended }).await?)
-            }
+            Verb::Finish => Box::new(store.finish(lease, agent::finish(make, self.seed, &world.side)).await?),
             Verb::Abort => Box::new(store.abort(&make.principal(), lease.run, make.now()).await?),
             Verb::DeleteSession => {
                 Box::new(store.delete_session(&make.principal(), &world.ended, make.now()).await?)
@@ -396,6 +405,13 @@ impl Script {
             }
             // Done by opening the store.
             Verb::Migrate => Box::new(()),
+            Verb::Step
+            | Verb::Compact
+            | Verb::Absorb
+            | Verb::NoteFlush
+            | Verb::Fork
+            | Verb::SetTitle
+            | Verb::SetSessionSettings => agent::perform(self.verb, store, make, self.seed, world).await?,
             about_approvals => {
                 approvals::perform(about_approvals, store, make, self.seed, &world.asked).await?
             }

@@ -20,8 +20,14 @@ pub fn basic_tools() -> Vec<Arc<dyn Tool>> {
             idempotent: true,
             ..ToolSpec::of::<Nothing>("time.now", "The current time.")
         })),
-        Arc::new(Echo(ToolSpec::of::<EchoArgs>("tools.echo", "Answers with the message it was given."))),
-        Arc::new(WorkingFolder(ToolSpec::of::<Nothing>("shell.pwd", "The folder in which tools work."))),
+        Arc::new(Echo(ToolSpec {
+            steady: true,
+            ..ToolSpec::of::<EchoArgs>("tools.echo", "Answers with the message it was given.")
+        })),
+        Arc::new(WorkingFolder(ToolSpec {
+            steady: true,
+            ..ToolSpec::of::<Nothing>("shell.pwd", "The folder in which tools work.")
+        })),
     ]
 }
 

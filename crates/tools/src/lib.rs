@@ -7,6 +7,7 @@ mod basics;
 mod custom;
 mod exec;
 mod execute;
+mod fence;
 mod files;
 mod loops;
 mod place;
@@ -14,6 +15,8 @@ mod registry;
 mod root;
 mod schema;
 mod spec;
+#[doc(hidden)]
+pub mod testing;
 mod tool;
 pub mod truncate;
 mod web;
@@ -25,6 +28,7 @@ pub use custom::{
 };
 pub use exec::{Disk, ExecSettings, ExecTool, ProcessLimits, ProcessTool, Processes};
 pub use execute::{execute, failed, refused};
+pub use fence::fence;
 pub use files::{file_tools, image_type};
 pub use loops::{LoopLimits, Loops, Repeat};
 pub use place::Place;
@@ -35,5 +39,5 @@ pub use spec::{DEFAULT_TIMEOUT, ToolSpec};
 pub use tool::{Output, Tool, ToolFailure, Work};
 pub use web::{
     HttpRequest, SearchProvider, WebFetchSettings, WebSearchSettings, WebSettings, chosen as chosen_address,
-    failed as network_failure, fence, request, web_tools,
+    failed as network_failure, request, web_tools,
 };

@@ -103,6 +103,11 @@ impl Root {
         Ok(self.exactly(name)?.read(cap)?.bytes)
     }
 
+    /// The first bytes of the file that a path leads to, at most `most`, following links inside the root.
+    pub fn beginning(&self, path: &str, most: u64) -> Result<Vec<u8>, PathError> {
+        self.find(path)?.beginning(most)
+    }
+
     /// The absolute path of a normalised name, for people and programs to read.
     pub(crate) fn absolute(&self, name: &str) -> String {
         let path = if name == "." { self.given.clone() } else { self.given.join(name) };

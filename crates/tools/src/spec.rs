@@ -22,6 +22,8 @@ pub struct ToolSpec {
     pub risk: Risk,
     /// Running it twice is the same as running it once.
     pub idempotent: bool,
+    /// Asked again it answers the same, until what it looks at was changed: its results may be used again.
+    pub steady: bool,
     /// Absent: the tool keeps its own time.
     pub timeout: Option<Duration>,
 }
@@ -36,6 +38,7 @@ impl ToolSpec {
             input_schema: schema_of::<A>(),
             risk: Risk::Read,
             idempotent: true,
+            steady: false,
             timeout: Some(DEFAULT_TIMEOUT),
         }
     }
@@ -58,6 +61,16 @@ fn schema_of<A: JsonSchema>() -> Value {
     schema
 }
 
+/// What everybody takes for granted when nothing is given.
+fn is_nothing(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// Takes out what only Rust needs: titles, number formats, and null as a way to leave something out.
 fn plain(schema: &mut Value) {
     match schema {
@@ -66,7 +79,7 @@ fn plain(schema: &mut Value) {
             if object.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
                 object.remove("format");
             }
-            if object.get("default").is_some_and(Value::is_null) {
+            if object.get("default").is_some_and(is_nothing) {
                 object.remove("default");
             }
             if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -125,6 +138,10 @@ mod tests {
         #[schemars(range(min = 1))]
         line_limit: Option<u32>,
         kind: Option<Kind>,
+        #[serde(default)]
+        quick: bool,
+        #[serde(default)]
+        names: Vec<String>,
     }
 
     #[derive(JsonSchema)]
@@ -146,6 +163,8 @@ mod tests {
                     "path": { "type": "string", "description": "Where." },
                     "lineLimit": { "type": "integer", "description": "How many.", "minimum": 1 },
                     "kind": { "type": "string", "enum": ["one", "two"] },
+                    "quick": { "type": "boolean" },
+                    "names": { "type": "array", "items": { "type": "string" } },
                 },
                 "required": ["path"],
                 "additionalProperties": false,

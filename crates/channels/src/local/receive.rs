@@ -104,6 +104,7 @@ fn inbound(local: &Local, line: Line) -> Inbound {
         channel: local.channel.clone(),
         account_id: account.clone(),
         peer: Peer { kind: PeerKind::Dm, id: line.peer },
+        sender_id: None,
         thread_id: None,
         message: InboundMessage { id: line.id, text: line.text, attachments: Vec::new() },
         timestamp: local.clock.now_ms(),

@@ -25,6 +25,7 @@ async fn a_line_becomes_a_message_with_everything_it_says() {
         channel: "local".parse().unwrap(),
         account_id: "work".to_owned(),
         peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
+        sender_id: None,
         thread_id: None,
         message: InboundMessage { id: id.to_owned(), text: text.to_owned(), attachments: Vec::new() },
         timestamp: NOW,

@@ -6,7 +6,7 @@
 mod scan;
 mod spec;
 
-pub(crate) use scan::{Parsed, closest, scan};
+pub(crate) use scan::{Parsed, closest, missing_value, scan};
 pub(crate) use spec::{Command, Flag, SingleDash, Takes};
 
 /// Whether the command line asks for JSON. Also known before it is understood, so that even its errors have the form

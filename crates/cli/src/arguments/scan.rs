@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tidegate_protocol::ErrorCode;
+use tidegate_runtime::catalogue::Language;
 
 use super::spec::{Command, Flag, SingleDash, Takes};
-use crate::failure::{Failure, With as _};
+use crate::failure::{Failure, Message, With as _};
 use crate::texts;
 
 /// What the words said.
@@ -61,11 +62,7 @@ pub(crate) fn scan(
                 Takes::Value(_) => {
                     let value = inline.map(str::to_owned).or_else(|| next_value(words, &mut at));
                     let Some(value) = value else {
-                        return Err(Failure::new(
-                            ErrorCode::MissingValue,
-                            texts::MISSING_VALUE.with(&[("name", &flag.name)]),
-                        )
-                        .with_usage(command));
+                        return Err(missing_value(command, flag));
                     };
                     parsed.values.insert(flag.name, value);
                 }
@@ -94,15 +91,36 @@ pub(crate) fn scan(
     }
     let (least, most) = command.arguments;
     if parsed.arguments.len() < least {
-        return Err(
-            Failure::new(ErrorCode::MissingValue, texts::MISSING_ARGUMENT.with(&[])).with_usage(command)
-        );
+        return Err(missing_argument(command, parsed.arguments.len()));
     }
     if let Some(extra) = parsed.arguments.get(most) {
         let message = texts::EXTRA_ARGUMENT.with(&[("word", extra)]);
         return Err(Failure::new(ErrorCode::InvalidValue, message).with_usage(command));
     }
     Ok(parsed)
+}
+
+/// The contract's wording, and what the option takes.
+pub(crate) fn missing_value(command: &'static Command, flag: &Flag) -> Failure {
+    let message = texts::MISSING_VALUE.with(&[("name", &flag.name)]);
+    let failure = Failure::new(ErrorCode::MissingValue, message).with_usage(command);
+    let Takes::Value(value) = flag.takes else { return failure };
+    let fill = |language| {
+        let values: [(&str, &dyn std::fmt::Display); 3] =
+            [("name", &flag.name), ("value", &value), ("help", &flag.help.in_language(language))];
+        texts::TAKES_VALUE.fill(language, &values)
+    };
+    failure.with_hint(Message { en: fill(Language::English), zh: fill(Language::Chinese) })
+}
+
+/// Names what the usage line has in this place.
+fn missing_argument(command: &'static Command, at: usize) -> Failure {
+    let mut places = command.takes.split_whitespace().filter(|word| word.starts_with('<'));
+    let message = match places.nth(at) {
+        Some(place) => texts::MISSING_NAMED_ARGUMENT.with(&[("name", &place)]),
+        None => texts::MISSING_ARGUMENT.with(&[]),
+    };
+    Failure::new(ErrorCode::MissingValue, message).with_usage(command)
 }
 
 /// The next word, unless it is an option itself. An empty word is a value.
@@ -197,6 +215,12 @@ mod tests {
         for (word, expected) in [("--memory", true), ("--no-memory", false), ("--memory=off", false)] {
             assert_eq!(read(&[word]).unwrap().switch("memory"), Some(expected));
         }
+    }
+
+    #[test]
+    fn an_option_without_its_value_is_told_what_it_takes() {
+        let failure = scan(&ASK, &[], &["--session".to_owned()]).unwrap_err();
+        assert!(failure.hint.is_some_and(|hint| hint.en.starts_with("Write --session <name>:")));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `up` and `gateway`: the process that stays.
 
+mod hold;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,12 +11,13 @@ use tidegate_channels::local::{self, Local};
 use tidegate_client::{Client, ClientError};
 use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
-use tidegate_engine::{Drain, Engine, EngineError, Home, HomeLock, Options, Settings, StoredStandings, Wish};
+use tidegate_engine::{Drain, Engine, Home, HomeLock, Options, Settings, StoredStandings, Wish};
 use tidegate_gateway::{ServeError, Server, ServerOptions};
 use tidegate_protocol::api::LoginLink;
 use tidegate_protocol::{Connector, ErrorCode, RunState};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
 
+use self::hold::{hold, mention_holder};
 use super::channels::without_connector;
 use super::{block_on, first_run};
 use crate::app::{App, config_file, home_of, now_ms};
@@ -86,23 +89,6 @@ fn port(command: &'static Command, parsed: &Parsed, loaded: &Loaded) -> Result<u
         let message = texts::INVALID_PORT.with(&[("value", &text)]);
         Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
     })
-}
-
-/// Takes the home. A command that is on its way out is waited for, a gateway is not.
-async fn hold(home: &Home) -> Result<HomeLock, Failure> {
-    let begin = Instant::now();
-    loop {
-        let holder = match home.lock(Duration::from_millis(100), "gateway").await {
-            Ok(lock) => return Ok(lock),
-            Err(EngineError::HomeBusy { holder, .. }) => holder,
-            Err(error) => return Err(error.into()),
-        };
-        if holder.contains("(gateway)") || begin.elapsed() > Duration::from_secs(10) {
-            let message = texts::GATEWAY_IS_RUNNING.with(&[("holder", &holder)]);
-            return Err(Failure::new(ErrorCode::GatewayRunning, message)
-                .with_hint(texts::GATEWAY_IS_RUNNING_HINT.with(&[("program", &"{program}")])));
-        }
-    }
 }
 
 /// The gateway of this process.
@@ -290,12 +276,13 @@ async fn fresh_link(home: &Home) -> Result<String, Failure> {
 }
 
 fn not_running(error: ClientError) -> Failure {
-    match error {
-        ClientError::Nobody { .. } | ClientError::Closing { .. } => {
+    match error.body().code {
+        // Whoever holds the home without a port is no gateway.
+        ErrorCode::Unavailable | ErrorCode::Closing => {
             Failure::new(ErrorCode::GatewayStopped, texts::GATEWAY_NOT_RUNNING.with(&[]))
                 .with_hint(texts::GATEWAY_NOT_RUNNING_HINT.with(&[("program", &"{program}")]))
         }
-        error => error.into(),
+        _ => error.into(),
     }
 }
 
@@ -344,6 +331,7 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
             app.say(texts::GATEWAY_NOT_RUNNING),
             app.fill(texts::GATEWAY_NOT_RUNNING_HINT, &[("program", &app.program)])
         ))?;
+        mention_holder(app, &home);
         return Ok(ExitCode::SUCCESS);
     };
     let text = |key: &str| match &live[key] {
@@ -375,6 +363,7 @@ pub(super) fn stop(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
                 print_json(&json!({ "stopped": false, "running": false }))?;
             } else {
                 print_line(app.say(texts::GATEWAY_ALREADY_STOPPED))?;
+                mention_holder(app, &home);
             }
             return Ok(ExitCode::SUCCESS);
         };

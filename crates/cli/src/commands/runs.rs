@@ -1,44 +1,64 @@
 //! `runs`: what was asked, and what became of it.
 
+mod calls;
+mod steps;
+mod story;
+
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tidegate_engine::Settings;
-use tidegate_protocol::{Entry, ErrorCode, Message, RunId, RunState, SessionKey};
+use tidegate_policy::approval::{Approval, ApprovalState};
+use tidegate_protocol::{ErrorCode, Message, RunState, SessionKey};
 use tidegate_runtime::iso_timestamp;
-use tidegate_storage::{OutboxRow, RunFilter, RunLookup, RunRow, ToolRunRow};
+use tidegate_storage::{OutboxRow, RunFilter, RunRow, ToolRunRow};
 
+use self::steps::steps;
+use self::story::{Story, read};
 use super::block_on;
-use super::sessions::{find, label_of, limit, titles};
+use super::gist;
+use super::sessions::{Whose, find_of, label_of, limit, titles};
+use super::tools::fitted;
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
-use crate::output::{print, print_json, print_line, printable, table};
+use crate::output::{print, print_json, print_line, printable};
 use crate::reach::reach;
 use crate::store::open_existing;
 use crate::{Outcome, texts};
 
+/// Runs looked through for those of one agent.
+const MOST: u32 = 10_000;
 /// Characters of the input a list shows.
 const SHOWN: usize = 40;
 
 pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let scope = Settings::new(&loaded).reading_scope(parsed.value("agent"))?;
+    let settings = Settings::new(&loaded);
     let mut filter = RunFilter {
         state: parsed.value("state").map(|text| state(command, text)).transpose()?,
-        session: parsed.value("session").map(|name| SessionKey::named(scope.clone(), name)),
+        session: None,
+        parent: None,
         limit: limit(command, parsed)?,
     };
     let rows = block_on(async {
-        let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Vec::new()) };
-        // A conversation of a channel, or an id: whatever the list of sessions shows.
-        if let Some(name) = parsed.value("session")
-            && let Ok(row) = find(app, &store, &scope, name).await
-        {
-            filter.session = Some(row.key);
+        let store = open_existing(&home, &loaded.config).await?;
+        let whose = Whose::of(&settings, store.as_ref(), parsed).await?;
+        let Some(store) = store else { return Ok(Vec::new()) };
+        if let Some(name) = parsed.value("session") {
+            // A conversation of a channel, or an id: whatever the list of sessions shows.
+            filter.session = Some(match find_of(app, &store, &whose, name).await {
+                Ok(row) => row.key,
+                Err(_) => SessionKey::named(whose.scope.clone(), name),
+            });
         }
-        Ok(store.runs(&scope.tenant, filter).await?)
+        let Some(agent) = whose.agent() else { return Ok(store.runs(&whose.scope.tenant, filter).await?) };
+        let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        let mut rows = store.runs(&whose.scope.tenant, RunFilter { limit: MOST, ..filter }).await?;
+        rows.retain(|row| row.key.scope.agent == agent);
+        rows.truncate(wanted);
+        Ok(rows)
     })?;
     if parsed.has("json") {
         print_json(&json!({ "runs": rows.iter().map(run_json).collect::<Vec<_>>() }))?;
@@ -48,15 +68,15 @@ pub(super) fn list(app: &App, command: &'static Command, parsed: &Parsed) -> Out
         let mut lines = vec![titles(app, texts::RUN_TITLES)];
         lines.extend(rows.iter().map(|row| {
             vec![
-                name(row),
-                row.state.as_str().to_owned(),
+                printable(&name(row)),
+                state_of(app, row),
                 printable(&label_of(&row.key)),
                 iso_timestamp(row.created_at),
                 took(row),
                 shortened(&row.input),
             ]
         }));
-        print(&table(&lines))?;
+        print(&fitted(app, &lines))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,128 +101,84 @@ pub(super) fn show(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
         value["result"] = json!(answer);
         value["spec"] = json!(row.spec);
         value["toolRuns"] = story.tools.iter().map(tool_json).collect();
+        value["approvals"] = story.approvals.iter().map(approval_json).collect();
+        value["children"] = story.children.iter().map(|child| json!(child.id)).collect();
         value["outbox"] = story.parts.iter().map(part_json).collect();
         print_json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut lines = vec![
-        vec!["run".to_owned(), name(row)],
-        vec!["id".to_owned(), row.id.to_string()],
-        vec!["session".to_owned(), printable(&row.key.label())],
-        vec!["state".to_owned(), row.state.as_str().to_owned()],
-        vec!["started".to_owned(), iso_timestamp(row.created_at)],
-        vec!["took".to_owned(), took(row)],
-        vec!["attempt".to_owned(), row.attempt.to_string()],
-        vec!["tokens".to_owned(), format!("{} in, {} out", row.usage.input, row.usage.output)],
-        vec!["input".to_owned(), printable(&row.input.text())],
-    ];
-    if let Some(error) = &row.error {
-        lines.push(vec!["error".to_owned(), format!("[{}] {}", error.code, printable(&error.message))]);
-    }
-    if let Some(answer) = answer {
-        lines.push(vec!["answer".to_owned(), printable(&answer)]);
-    }
-    print(&table(&lines))?;
+    print(&fitted(app, &sheet(app, &story, answer)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A run on one page: what it was, what it did, and what came of it.
+fn sheet(app: &App, story: &Story, answer: Option<String>) -> Vec<Vec<String>> {
+    let row = &story.run;
+    let mut lines = vec![
+        ("run", name(row)),
+        ("id", row.id.to_string()),
+        ("session", printable(&row.key.label())),
+        ("state", state_of(app, row)),
+        ("started", iso_timestamp(row.created_at)),
+        ("took", took(row)),
+        ("attempt", row.attempt.to_string()),
+        ("tokens", format!("{} in, {} out", row.usage.input, row.usage.output)),
+        ("input", printable(&row.input.text())),
+    ];
+    if let Some(parent) = row.parent {
+        lines.push(("parent", parent.to_string()));
+    }
+    let children =
+        story.children.iter().map(|child| ("child", format!("{} ({})", child.id, child.state.as_str())));
+    lines.extend(children);
+    let tools = story.tools.iter().map(|tool| format!("{} ({})", tool.tool_name, tool.state.as_str()));
+    let asked = story.approvals.iter().map(|asked| {
+        let by = asked.answered.as_ref().map(|answered| format!(" by {}", answered.by)).unwrap_or_default();
+        let state = match asked.state {
+            ApprovalState::Used => "approved",
+            ref state => state.as_str(),
+        };
+        format!("{} ({state}{by})", asked.tool)
+    });
+    for (title, items) in [("tools", tools.collect::<Vec<_>>()), ("approvals", asked.collect())] {
+        if !items.is_empty() {
+            lines.push((title, printable(&items.join(", "))));
+        }
+    }
+    if let Some(error) = &row.error {
+        lines.push(("error", format!("[{}] {}", error.code, printable(&error.message))));
+    }
+    if let Some(answer) = answer.filter(|answer| !answer.is_empty()) {
+        lines.push(("answer", printable(&answer)));
+    }
+    lines.into_iter().map(|(title, text)| vec![title.to_owned(), text]).collect()
+}
+
+/// What became of it, and whether it was only for show.
+fn state_of(app: &App, row: &RunRow) -> String {
+    let state = row.state.as_str();
+    if row.spec.shadow { app.fill(texts::runs::IN_SHADOW, &[("state", &state)]) } else { state.to_owned() }
 }
 
 pub(super) fn replay(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let story = read(app, parsed)?;
-    let steps = story.steps();
+    let steps = steps(&story);
+    let run = &story.run;
     if parsed.has("json") {
-        print_json(&json!({ "run": story.run.id, "requestId": story.run.client_key, "steps": steps }))?;
+        let steps: Vec<Value> = steps.iter().zip(1..).map(|(step, n)| step.json(n)).collect();
+        print_json(&json!({
+            "run": run.id, "requestId": run.client_key, "sessionKey": run.key.label(),
+            "state": run.state.as_str(), "shadow": run.spec.shadow, "parent": run.parent, "steps": steps,
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for step in &steps {
-        let at = step["at"].as_str().unwrap_or("-");
-        let what = step["step"].as_str().unwrap_or_default();
-        let detail = step["detail"].as_str().unwrap_or_default();
-        print_line(&format!("{at}  {}  {}", app.output.bold(what), printable(detail)))?;
+    for (step, n) in steps.iter().zip(1..) {
+        let at = step.at.map_or_else(|| "-".to_owned(), iso_timestamp);
+        // A longer text stays under its step.
+        let detail = printable(&step.detail).replace('\n', "\n    ");
+        print_line(&format!("{n:>3} {at}  {}  {detail}", app.output.bold(step.kind)))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Everything stored about one run.
-struct Story {
-    run: RunRow,
-    entries: Vec<Entry>,
-    tools: Vec<ToolRunRow>,
-    parts: Vec<OutboxRow>,
-}
-
-impl Story {
-    fn answer(&self) -> Option<String> {
-        let messages = self.entries.iter().rev().filter_map(|entry| entry.body.message());
-        messages.filter(|message| matches!(message, Message::Assistant { .. })).map(Message::text).next()
-    }
-
-    /// The run from acceptance to its end, in order.
-    fn steps(&self) -> Vec<Value> {
-        let run = &self.run;
-        let step = |at: Option<i64>, step: &str, detail: String| json!({ "at": at.map(iso_timestamp), "step": step, "detail": detail });
-        let models: Vec<_> =
-            run.spec.models.iter().map(|model| format!("{}/{}", model.provider, model.model)).collect();
-        let mut steps = vec![step(
-            Some(run.created_at),
-            "accepted",
-            format!("by {} for session {}: {}", run.actor, run.key.label(), run.input.text()),
-        )];
-        if run.attempt > 0 {
-            let detail = format!("attempt {}, models {}", run.attempt, models.join(", "));
-            steps.push(step(run.started_at, "started", detail));
-        }
-        for entry in &self.entries {
-            if let Some(message) = entry.body.message() {
-                let who = format!("{:?}", message.role()).to_lowercase();
-                steps.push(step(Some(message.timestamp()), &who, message.text()));
-            }
-        }
-        for tool in &self.tools {
-            let detail = format!("{} {} -> {}", tool.tool_name, tool.args, tool.state.as_str());
-            steps.push(step(Some(tool.created_at), "tool", detail));
-        }
-        for part in &self.parts {
-            let detail = format!("part {} to {}: {}", part.part, part.lane, part.state.as_str());
-            steps.push(step(None, "outbox", detail));
-        }
-        if run.state.is_terminal() {
-            let mut detail = format!("{} tokens in, {} out", run.usage.input, run.usage.output);
-            if let Some(error) = &run.error {
-                detail = format!("[{}] {}", error.code, error.message);
-            }
-            steps.push(step(run.finished_at, run.state.as_str(), detail));
-        }
-        steps
-    }
-}
-
-fn read(app: &App, parsed: &Parsed) -> Result<Story, Failure> {
-    let home = home_of(parsed)?;
-    let loaded = app.config(&home)?;
-    let tenant = Settings::new(&loaded).scope(None)?.tenant;
-    let wanted = &parsed.arguments[0];
-    let not_found = || {
-        let message = texts::NO_SUCH_RUN.with(&[("name", &wanted), ("program", &app.program)]);
-        Failure::new(ErrorCode::NotFound, message)
-    };
-    block_on(async {
-        let Some(store) = open_existing(&home, &loaded.config).await? else { return Err(not_found()) };
-        let lookup = match wanted.parse::<RunId>() {
-            Ok(id) => RunLookup::Id(id),
-            Err(_) => RunLookup::ClientKey(wanted.clone()),
-        };
-        let run = store.run(&tenant, &lookup).await?.ok_or_else(not_found)?;
-        let entries = match (run.session, run.entries) {
-            (Some(session), Some((first, last))) => {
-                let limit = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
-                store.entries(&tenant, session, first - 1, limit).await?
-            }
-            _ => Vec::new(),
-        };
-        let tools = store.tool_runs(&tenant, run.id).await?;
-        let parts = store.outbox_of(&tenant, run.id).await?;
-        Ok(Story { run, entries, tools, parts })
-    })
 }
 
 pub(super) fn abort(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -221,10 +197,10 @@ pub(super) fn abort(app: &App, _command: &'static Command, parsed: &Parsed) -> O
         print_json(&json!({ "id": run.id, "state": after.state, "aborted": aborted }))?;
     } else if !aborted {
         let values: [(&str, &dyn std::fmt::Display); 2] =
-            [("id", &name(&run)), ("state", &after.state.as_str())];
+            [("id", &printable(&name(&run))), ("state", &after.state.as_str())];
         print_line(&app.fill(texts::RUN_ENDED_BEFORE, &values))?;
     } else {
-        print_line(&app.fill(texts::RUN_ABORTED, &[("id", &name(&run))]))?;
+        print_line(&app.fill(texts::RUN_ABORTED, &[("id", &printable(&name(&run)))]))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -241,11 +217,7 @@ fn took(row: &RunRow) -> String {
 }
 
 fn shortened(input: &Message) -> String {
-    let text = printable(&input.text()).replace(['\n', '\t'], " ");
-    if text.chars().count() <= SHOWN {
-        return text;
-    }
-    text.chars().take(SHOWN - 1).chain(['…']).collect()
+    gist::shortened(&printable(&input.text()), SHOWN)
 }
 
 fn run_json(row: &RunRow) -> Value {
@@ -256,6 +228,8 @@ fn run_json(row: &RunRow) -> Value {
         "session": row.session,
         "key": row.key.to_string(),
         "state": row.state.as_str(),
+        "shadow": row.spec.shadow,
+        "parent": row.parent,
         "attempt": row.attempt,
         "actor": row.actor,
         "input": row.input.text(),
@@ -271,6 +245,14 @@ fn tool_json(tool: &ToolRunRow) -> Value {
     json!({
         "id": tool.id, "callId": tool.call_id, "name": tool.tool_name, "args": tool.args, "result": tool.result,
         "state": tool.state.as_str(), "createdAt": iso_timestamp(tool.created_at),
+    })
+}
+
+fn approval_json(asked: &Approval) -> Value {
+    json!({
+        "id": asked.id, "callId": asked.call_id, "tool": asked.tool, "state": asked.state.as_str(),
+        "reason": asked.question.reason, "answeredBy": asked.answered.as_ref().map(|answered| &answered.by),
+        "createdAt": iso_timestamp(asked.created_at),
     })
 }
 

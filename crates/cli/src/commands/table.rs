@@ -3,8 +3,8 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, approvals, ask, audit, auth, channels, config, gateway, models, outbox, runs, sessions, status,
-    tools, usage,
+    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, models, outbox, runs, sessions,
+    status, stop, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -38,6 +38,12 @@ const AGENT: Flag = flag(
 );
 const LIMIT: Flag =
     flag("limit", Takes::Value("n"), "how many at most (default 50)", "最多显示多少（默认 50）");
+pub(super) const AT: Flag = flag(
+    "at",
+    Takes::Value("line"),
+    "the line, by its number in sessions show or the beginning of its id",
+    "行，写 sessions show 中的行号或其编号的开头",
+);
 const CHANNEL: Flag = flag("channel", Takes::Value("name"), "only this channel", "只看该通道");
 const PORT: Flag = flag(
     "port",
@@ -92,9 +98,27 @@ const ROOT: Flag = flag(
     "工具限定的目录（默认：当前目录）",
 );
 
+const SESSION: Flag =
+    flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）");
+const NEW_SESSION: Flag =
+    flag("new-session", Takes::Nothing, "begin the conversation anew", "重新开始该会话");
+const MODEL: Flag = flag(
+    "model",
+    Takes::Value("name"),
+    "the model, as provider/model or an alias of the configuration",
+    "模型，写作 provider/model 或配置中的别名",
+);
+const THINKING: Flag = flag(
+    "thinking",
+    Takes::Value("level"),
+    "how much it thinks: off, minimal, low, medium, high, xhigh",
+    "思考程度：off、minimal、low、medium、high、xhigh",
+);
+const CHAT_FLAGS: &[Flag] = &[SESSION, NEW_SESSION, AGENT, MODEL, THINKING];
+
 const ASK_FLAGS: &[Flag] = &[
-    flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）"),
-    flag("new-session", Takes::Nothing, "begin the conversation anew", "重新开始该会话"),
+    SESSION,
+    NEW_SESSION,
     AGENT,
     flag(
         "provider",
@@ -102,19 +126,9 @@ const ASK_FLAGS: &[Flag] = &[
         "the model provider; offline needs no network",
         "模型提供方；offline 无需网络",
     ),
-    flag(
-        "model",
-        Takes::Value("name"),
-        "the model, as provider/model or an alias of the configuration",
-        "模型，写作 provider/model 或配置中的别名",
-    ),
+    MODEL,
     PROFILE,
-    flag(
-        "thinking",
-        Takes::Value("level"),
-        "how much it thinks: off, minimal, low, medium, high, xhigh",
-        "思考程度：off、minimal、low、medium、high、xhigh",
-    ),
+    THINKING,
     flag("timeout", Takes::Value("seconds"), "give up after this long", "超过该时间即放弃"),
     flag(
         "stdin",
@@ -131,8 +145,8 @@ const ASK_FLAGS: &[Flag] = &[
     flag(
         "with-tools",
         Takes::Switch,
-        "whether the model may call tools; this version has none",
-        "模型可否调用工具；此版本没有工具",
+        "whether the model may call tools (default: yes); calls written as tool:<name> run in any case",
+        "模型可否调用工具（默认可以）；以 tool:<name> 写明的调用总会执行",
     ),
     flag(
         "tool-allow",
@@ -146,6 +160,25 @@ const ASK_FLAGS: &[Flag] = &[
         "rounds of tool calls at most (default 3)",
         "工具调用最多轮数（默认 3）",
     ),
+    flag(
+        "dry-run",
+        Takes::Nothing,
+        "decide and show what tools would change, and change nothing",
+        "只判断并展示工具会做的改变，不实际执行",
+    ),
+    flag("strict", Takes::Nothing, "exit with 2 when a tool failed", "有工具失败时以 2 退出"),
+    flag(
+        "verbose",
+        Takes::Nothing,
+        "also show what the model thinks and what came of its tools, on standard error",
+        "在标准错误上同时显示模型的思考与工具结果",
+    ),
+];
+
+const STOP_FLAGS: &[Flag] = &[
+    flag("all", Takes::Nothing, "also what waits for its turn", "包括排队等待的"),
+    flag("session", Takes::Value("name"), "only this conversation", "只停止该会话的"),
+    flag("agent", Takes::Value("id"), "only this agent", "只停止该 agent 的"),
 ];
 
 macro_rules! rows {
@@ -166,6 +199,8 @@ macro_rules! rows {
 rows! {
     ["ask"] "<input>" (0, usize::MAX) ASK_FLAGS, Input, ask::run,
         "ask an agent (also called agent); a terminal shows the answer, a pipe gets JSON", "向 agent 提问（也可写作 agent）；终端上显示回答，管道中输出 JSON";
+    ["chat"] "" (0, 0) CHAT_FLAGS, Option, chat::run,
+        "talk with an agent in this terminal; without one, a line is a turn", "在终端中与 agent 对话；非终端时一行为一轮";
     ["up"] "" (0, 0) &[PORT], Option, gateway::up,
         "set up what is missing, start the gateway and show the link to its page", "补全缺少的设置，启动网关并显示页面链接";
     ["gateway" "run"] "" (0, 0) &[PORT], Option, gateway::run,
@@ -263,12 +298,30 @@ rows! {
     ["sessions" "list"] "" (0, 0)
         &[AGENT, LIMIT, flag("all", Takes::Nothing, "also conversations that were begun anew since", "包括已重新开始的旧会话")], Option, sessions::list,
         "conversations, the last used first", "列出会话，最近使用的在前";
-    ["sessions" "show"] "<session>" (1, 1) &[AGENT, LIMIT], Option, sessions::show,
+    ["sessions" "show"] "<session>" (1, 1)
+        &[AGENT, LIMIT, flag("all", Takes::Nothing, "all of it", "全部内容")], Option, sessions::show,
         "what was said in a conversation", "显示会话内容";
     ["sessions" "export"] "<session>" (1, 1)
-        &[AGENT, flag("format", Takes::Value("name"), "jsonl (default) or markdown", "jsonl（默认）或 markdown"),
-          flag("output", Takes::Value("file"), "write to a file instead of standard output", "写入文件而非标准输出")], Option, sessions::export,
+        &[AGENT, flag("format", Takes::Value("name"), "jsonl, markdown or html (default: by the ending of the file, else jsonl)", "jsonl、markdown 或 html（默认按文件扩展名，否则为 jsonl）"),
+          flag("output", Takes::Value("file"), "write to a file instead of standard output (-)", "写入文件而非标准输出（-）"),
+          flag("force", Takes::Nothing, "replace the file if it is there", "文件已存在时替换")], Option, sessions::export,
         "a whole conversation as a file", "导出整个会话";
+    ["sessions" "search"] "<words>" (1, usize::MAX)
+        &[AGENT, LIMIT, flag("session", Takes::Value("name"), "only in this conversation", "只在该会话中")], Option, sessions::search,
+        "lines of all conversations that have the words, the newest first", "在所有会话中搜索，最新的在前";
+    ["sessions" "rename"] "<session> <title>" (1, usize::MAX) &[AGENT], Option, sessions::rename,
+        "give a conversation a title; without words take it away", "设置会话标题；不写则删除标题";
+    ["sessions" "reset"] "<session>" (1, 1) &[AGENT], Option, sessions::reset,
+        "begin a conversation anew, as /new does", "重新开始会话，与 /new 相同";
+    ["sessions" "fork"] "<session>" (1, 1)
+        &[AGENT, AT, flag("to", Takes::Value("name"), "the conversation that gets it (default: the same one)", "分支归入的会话（默认：原会话）")], Option, sessions::fork,
+        "go on from an earlier line; the old conversation stays", "从之前的某一行继续；旧对话保留";
+    ["sessions" "edit"] "<session> <text> --at <line>" (2, usize::MAX) &[AGENT, AT], Option, sessions::edit,
+        "ask something else in the place of an earlier message", "改写之前的某条消息并重新提问";
+    ["sessions" "branches"] "<session>" (1, 1) &[AGENT], Option, sessions::branches,
+        "the conversations a session has had, and which is the current one", "列出会话的各个分支与当前分支";
+    ["sessions" "switch"] "<session> <id>" (2, 2) &[AGENT], Option, sessions::switch,
+        "go on from the end of another branch", "切换到另一个分支";
     ["sessions" "delete"] "<session>" (1, 1)
         &[AGENT, YES], Option, sessions::delete,
         "remove a conversation for good", "永久删除会话";
@@ -282,6 +335,8 @@ rows! {
         "the story of a run, step by step", "逐步重述一次运行";
     ["runs" "abort"] "<run>" (1, 1) &[], Option, runs::abort,
         "end a run that waits or is under way", "中止等待或进行中的运行";
+    ["stop"] "" (0, 0) STOP_FLAGS, Option, stop::run,
+        "end what is under way, at once; to stop the gateway itself: gateway stop", "立即停止进行中的运行；停止网关本身请用 gateway stop";
     ["status"] "" (0, 0) &[], Option, status::run,
         "home, configuration, storage and counts", "显示目录、配置、存储与统计";
     ["config" "get"] "[path]" (0, 1)

@@ -10,7 +10,7 @@ use tidegate_protocol::{ErrorCode, Usage};
 use tidegate_storage::{UsageFilter, UsageGroup, UsageRow};
 
 use super::block_on;
-use super::sessions::{find, label_of, titles};
+use super::sessions::{Whose, find_of, label_of, titles};
 use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::bars::bar;
@@ -38,27 +38,28 @@ pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outc
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let settings = Settings::new(&loaded);
-    let scope = settings.reading_scope(parsed.value("agent"))?;
     let group = group(command, parsed)?;
     let days = days(command, parsed)?;
     let now = now_ms();
     let report = block_on(async {
-        let Some(store) = open_existing(&home, &loaded.config).await? else { return Ok(Report::default()) };
+        let store = open_existing(&home, &loaded.config).await?;
+        let whose = Whose::of(&settings, store.as_ref(), parsed).await?;
+        let Some(store) = store else { return Ok(Report::default()) };
         let session = match parsed.value("session") {
             None => None,
-            Some(name) => Some(find(app, &store, &scope, name).await?.key),
+            Some(name) => Some(find_of(app, &store, &whose, name).await?.key),
         };
         let filter = UsageFilter {
             since_ms: settings.zone().start_of_day(now, days - 1),
             until_ms: i64::MAX,
-            agent: parsed.value("agent").map(|_| scope.agent.clone()),
+            agent: whose.agent(),
             session,
             group,
             limit: GROUPS,
         };
         let by_model = UsageFilter { group: UsageGroup::Model, ..filter.clone() };
-        let rows = store.usage(&scope.tenant, filter).await?;
-        let models = store.usage(&scope.tenant, by_model).await?;
+        let rows = store.usage(&whose.scope.tenant, filter).await?;
+        let models = store.usage(&whose.scope.tenant, by_model).await?;
         Ok(Report { rows, unpriced: unpriced(&settings, &models) })
     })?;
     if parsed.has("json") {

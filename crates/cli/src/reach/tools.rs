@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -128,12 +129,15 @@ async fn invoke_here(app: &App, held: &Held, asked: &InvokeTool) -> Result<ToolR
         model: None,
         subagent: false,
         asking: asked.asking,
+        allow: None,
+        also: Vec::new(),
     };
     let (sender, mut receiver) = mpsc::channel(WAITING);
     let cancel = CancellationToken::new();
     let work = async {
-        let tell = |event| drop(sender.try_send(event));
-        let last = match Box::pin(engine.invoke(invoke, &cancel, &tell)).await {
+        let told = sender.clone();
+        let tell = Arc::new(move |event| drop(told.try_send(event)));
+        let last = match Box::pin(engine.invoke(invoke, &cancel, tell)).await {
             Ok(result) => ToolEvent::Result { result },
             Err(error) => ToolEvent::Error { error: error.body() },
         };
@@ -218,7 +222,7 @@ async fn typed(asked: &mut Option<Asked>) -> Option<(ApprovalId, AnswerApproval)
     Some((*id, said.await))
 }
 
-async fn answer_there(
+pub(crate) async fn answer_there(
     client: &Client,
     id: ApprovalId,
     answer: &AnswerApproval,
@@ -226,7 +230,7 @@ async fn answer_there(
     Ok(client.post(&format!("/api/v1/approvals/{id}"), answer, CALL).await?)
 }
 
-async fn answer_here(
+pub(crate) async fn answer_here(
     engine: &Engine,
     id: ApprovalId,
     answer: &AnswerApproval,

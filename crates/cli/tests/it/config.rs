@@ -276,8 +276,8 @@ fn variables_and_includes_are_resolved_and_their_absence_is_named() {
 #[test]
 fn a_key_without_an_effect_is_told_when_it_is_set_and_not_with_every_question() {
     let home = Home::new();
-    let set = home.call(&["config", "set", "agents.defaults.contextPruning.mode", "off"]).ok();
-    assert!(set.stderr.contains("contextPruning"), "{set:?}");
-    assert!(home.call(&["config", "validate"]).ok().stderr.contains("contextPruning"));
+    let set = home.call(&["config", "set", "agents.defaults.memorySearch.enabled", "false"]).ok();
+    assert!(set.stderr.contains("memorySearch"), "{set:?}");
+    assert!(home.call(&["config", "validate"]).ok().stderr.contains("memorySearch"));
     assert_eq!(home.call(&["ask", "hi"]).ok().stderr, "");
 }

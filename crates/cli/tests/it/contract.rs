@@ -318,11 +318,13 @@ fn a_session_name_never_leads_outside_the_home() {
 }
 
 #[test]
-fn the_model_sees_the_newest_twelve_messages_and_the_question() {
+fn the_model_sees_the_whole_conversation_while_it_fits() {
     let home = Home::new();
     let counts: Vec<_> =
         (0..9).map(|at| context_of(home.ask(&format!("q{at}"))["result"].as_str().unwrap())).collect();
-    assert_eq!(counts, [1, 3, 5, 7, 9, 11, 13, 13, 13]);
+    assert_eq!(counts, [1, 3, 5, 7, 9, 11, 13, 15, 17]);
+    home.call(&["config", "set", "agents.defaults.historyTurns", "2"]).ok();
+    assert_eq!(context_of(home.ask("q9")["result"].as_str().unwrap()), 5, "two turns and the question");
 }
 
 #[test]

@@ -226,8 +226,10 @@ impl SmallDisk {
 
     pub(crate) fn questions(&self) -> Vec<String> {
         let shown = self.call(&["sessions", "show", "main", "--json", "--limit", "10000"]).json();
-        let entries = shown["entries"].as_array().unwrap().iter().step_by(2);
-        entries.map(|entry| entry["body"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+        // So much text is summed up on the way; the questions stay.
+        let entries = shown["entries"].as_array().unwrap().iter();
+        let questions = entries.filter(|entry| entry["body"]["role"] == "user");
+        questions.map(|entry| entry["body"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
     }
 }
 

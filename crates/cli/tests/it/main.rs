@@ -4,9 +4,11 @@
 
 mod approvals;
 mod ask;
+mod asking_tools;
 mod auth;
 mod bad_input;
 mod busy;
+mod chat;
 mod clock;
 mod config;
 mod contract;

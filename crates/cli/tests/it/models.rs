@@ -82,6 +82,17 @@ fn the_list_has_what_there_is_a_key_for_with_price_alias_and_place() {
 }
 
 #[test]
+fn a_script_of_ones_own_needs_no_credential() {
+    let home = Home::new();
+    let providers = "{ demo: { api: 'scripted', script: 'demo.json', models: [{ id: 'm' }] } }";
+    home.write_config(&format!("{{ models: {{ providers: {providers} }} }}\n"));
+    let done = home.call(&["models", "set", "demo/m"]).ok();
+    assert!(!done.stderr.contains("auth login"), "{done:?}");
+    let listed = models(home.call(&["models", "list", "--json"]));
+    assert!(listed.iter().any(|row| row["model"] == "demo/m" && row["credential"] == true), "{listed:?}");
+}
+
+#[test]
 fn setting_a_model_changes_one_value_and_keeps_the_comments() {
     let home = Home::new();
     let before = "// mine\n{\n  ui: { language: 'en' }, // why\n  agents: { list: [\n    { id: 'main' },\n    { id: 'helper', model: { primary: 'offline' } }, // its own\n  ] },\n}\n";

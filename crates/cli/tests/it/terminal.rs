@@ -1,5 +1,7 @@
 //! What a person sees: the program on a real terminal, which `script` provides.
 
+use std::path::Path;
+
 use crate::home::{Home, PROGRAM};
 use crate::log::Log;
 use crate::process::{Call, Done};
@@ -8,6 +10,17 @@ const ESCAPE: char = '\u{1b}';
 
 /// Runs the program on a pseudo-terminal and answers what appeared there.
 pub(crate) fn on_terminal(home: &Home, words: &[&str], typed: &str, env: &[(&str, &str)]) -> Done {
+    on_terminal_in(home, home.around(), words, typed, env)
+}
+
+/// The same in a folder.
+pub(crate) fn on_terminal_in(
+    home: &Home,
+    folder: &Path,
+    words: &[&str],
+    typed: &str,
+    env: &[(&str, &str)],
+) -> Done {
     let quoted: Vec<_> =
         [PROGRAM].iter().chain(words).map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
     let call = Call::new("script", &["-qec", &quoted.join(" "), "/dev/null"])
@@ -15,6 +28,7 @@ pub(crate) fn on_terminal(home: &Home, words: &[&str], typed: &str, env: &[(&str
         .env("HOME", home.around().join("user"))
         .env("TERM", "xterm-256color")
         .env("SHELL", "/bin/sh")
+        .inside(folder)
         .stdin(typed);
     let mut done = env.iter().fold(call, |call, (name, value)| call.env(name, value)).run();
     done.stdout = done.stdout.replace("\r\n", "\n");
@@ -101,7 +115,7 @@ fn columns_line_up_in_colour_as_they_do_without() {
         plain
     };
     for words in [["sessions", "list"], ["runs", "list"]] {
-        let coloured = on_terminal(&home, &words, "", &[]).stdout;
+        let coloured = on_terminal(&home, &words, "", &[("COLUMNS", "200")]).stdout;
         assert_eq!(without_escapes(&coloured), home.call(&words).ok().stdout, "{words:?}");
     }
 }
@@ -135,12 +149,22 @@ fn deleting_asks_first_and_takes_no_for_an_answer() {
     for (typed, deleted) in [("\n", false), ("n\n", false), ("y\n", true)] {
         let done = on_terminal(&home, &["sessions", "delete", "main"], typed, &[]);
         assert!(
-            done.stdout.contains(
-                "Delete session main for good: 2 messages in 1 conversation(s), and its runs? [y/N]"
-            ),
+            done.stdout.contains("Delete session main for good: 2 messages, and its runs? [y/N]"),
             "{done:?}"
         );
         assert_eq!(done.code, Some(i32::from(!deleted)), "{done:?}");
         assert_eq!(home.sessions().is_empty(), deleted, "{typed:?}: {done:?}");
+    }
+}
+
+#[test]
+fn the_lists_keep_to_a_narrow_terminal_and_break_no_word() {
+    let home = Home::new();
+    home.call(&["ask", "--session", "a-rather-long-name-of-a-session", "how do I get to Rome by train"]).ok();
+    for words in [["sessions", "list"].as_slice(), &["runs", "list"]] {
+        let done = on_terminal(&home, words, "", &[("NO_COLOR", "1"), ("COLUMNS", "60")]);
+        assert!(done.stdout.lines().all(|line| line.chars().count() <= 60), "{done:?}");
+        let times = done.stdout.split_whitespace().filter(|word| word.ends_with('Z') && word.contains('T'));
+        assert!(times.into_iter().any(|time| time.len() == 24), "a time in one piece: {done:?}");
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::AgentAuth;
 use super::memory_search::MemorySearch;
 use super::models::ModelPolicy;
+use super::subagents::{AgentSubagents, Subagents};
 use super::tools::AgentTools;
 use crate::format::{AGENT_ID, DURATION};
 
@@ -40,6 +41,19 @@ pub struct AgentDefaults {
     /// Seconds after which a run is ended.
     #[schemars(range(min = 1))]
     pub timeout_seconds: u32,
+    /// Rounds of tool calls before the model has to answer without tools.
+    #[schemars(range(min = 1))]
+    pub max_tool_steps: u32,
+    /// Turns of a conversation that a model is shown at most; as many as fit without it.
+    #[schemars(range(min = 1))]
+    pub history_turns: Option<u32>,
+    /// Runs that agents start for a piece of work.
+    pub subagents: Subagents,
+    /// Characters that are shown of each file of the workspace that is part of the instructions (`AGENTS.md`, `SOUL.md`,
+    /// `TOOLS.md`, `IDENTITY.md`, `USER.md`, `HEARTBEAT.md`, `BOOTSTRAP.md`, `MEMORY.md`). With 0 they are not shown.
+    pub bootstrap_max_chars: u32,
+    /// Whether those files are left out of the instructions.
+    pub skip_bootstrap: bool,
     /// Keeping a long conversation inside the model's context.
     pub compaction: Compaction,
     /// Thinning old tool output out of a request.
@@ -58,6 +72,11 @@ impl Default for AgentDefaults {
             max_tokens: None,
             model_policy: ModelPolicy::default(),
             timeout_seconds: 600,
+            max_tool_steps: 50,
+            history_turns: None,
+            subagents: Subagents::default(),
+            bootstrap_max_chars: 20_000,
+            skip_bootstrap: false,
             compaction: Compaction::default(),
             context_pruning: ContextPruning::default(),
             memory_search: MemorySearch::default(),
@@ -139,11 +158,13 @@ pub struct ContextPruning {
     /// How long a provider keeps a prompt cached, as `30s`, `5m` or `1h`.
     #[schemars(regex(pattern = DURATION.pattern))]
     pub ttl: String,
+    /// Results after the last so many answers are never left out.
+    pub keep_last_assistants: u32,
 }
 
 impl Default for ContextPruning {
     fn default() -> Self {
-        Self { mode: PruningMode::default(), ttl: "5m".to_owned() }
+        Self { mode: PruningMode::default(), ttl: "5m".to_owned(), keep_last_assistants: 3 }
     }
 }
 
@@ -155,6 +176,8 @@ pub enum PruningMode {
     Off,
     /// Once the cached prompt has expired, when a shorter one costs nothing extra.
     CacheTtl,
+    /// Whenever a request fills three tenths of the model's context.
+    Size,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -184,9 +207,16 @@ pub struct Agent {
     /// Which of the tools that `tools` gives to all agents this one has.
     #[serde(default)]
     pub tools: AgentTools,
+    /// Runs that this agent starts for a piece of work.
+    #[serde(default)]
+    pub subagents: AgentSubagents,
     /// Whether everything this agent sees must not leave: it has no web tools.
     #[serde(default)]
     pub sensitive: bool,
+    /// Whether this agent only shows what it would do: every side effect is decided and recorded, none happens, and
+    /// nothing is sent.
+    #[serde(default)]
+    pub shadow: bool,
     /// The folder the agent's tools work in; a relative path starts in the home. One in the home when absent.
     #[serde(default)]
     #[schemars(length(min = 1))]

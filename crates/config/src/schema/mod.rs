@@ -17,6 +17,7 @@ mod meta;
 mod models;
 mod session;
 mod storage;
+mod subagents;
 mod tools;
 mod ui;
 
@@ -37,8 +38,11 @@ pub use models::{
     KNOWN_PROVIDERS, MaxTokensField, Model, ModelApi, ModelCompat, ModelCost, ModelInput, ModelPolicy,
     Models, Provider, ThinkingFormat,
 };
-pub use session::{DmScope, Reset, ResetMode, Session};
+pub use session::{
+    DmScope, GroupCommands, Reset, ResetByType, ResetDuringRun, ResetMode, ResetOverride, Session,
+};
 pub use storage::{Backend, Postgres, Storage};
+pub use subagents::{AgentSubagents, AgentToAgent, SessionTools, SessionVisibility, Subagents};
 pub use tools::{
     AgentExec, AgentTools, ApplyPatch, ArgumentValue, CustomBody, CustomHttp, CustomTool, Exec, ExecAsk,
     ExecFallback, ExecHost, ExecSecurity, FOREIGN_TOOLS, KNOWN_TOOLS, LoopDetection, ProviderTools,

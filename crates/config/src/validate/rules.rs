@@ -10,6 +10,7 @@ use super::view::View;
 use crate::format::AGENT_ID;
 use crate::problem::{Problem, ProblemKind};
 use crate::schema::KNOWN_PROVIDERS;
+use crate::shape::{self, Shape};
 
 /// The name of the built-in model and of its provider.
 const OFFLINE: &str = "offline";
@@ -24,7 +25,9 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     model_references(root, found);
     local_channel(root, found);
     storage(root, found);
-    timezone(root, found);
+    timezone(root, &["budgets", "timezone"], found);
+    timezone(root, &["session", "timezone"], found);
+    reset_channels(root, found);
     budgets(root, found);
 }
 
@@ -43,12 +46,26 @@ fn budgets(root: &View<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn timezone(root: &View<'_>, found: &mut Vec<Problem>) {
-    let Some(zone) = root.at(&["budgets", "timezone"]) else { return };
+fn timezone(root: &View<'_>, path: &[&str], found: &mut Vec<Problem>) {
+    let Some(zone) = root.at(path) else { return };
     if zone.text().is_some_and(|name| tidegate_runtime::Zone::find(name).is_none()) {
         let message =
             format!("this system knows no time zone {}; write one as Europe/Berlin, or UTC", zone.shown());
         found.push(zone.problem(message));
+    }
+}
+
+/// A rule for a network that is not there resets nothing.
+fn reset_channels(root: &View<'_>, found: &mut Vec<Problem>) {
+    let Some(rules) = root.at(&["session", "resetByChannel"]) else { return };
+    let Some(Shape::Object { keys, .. }) = shape::root().key("channels").map(|node| &node.shape) else {
+        return;
+    };
+    let channels: Vec<&str> =
+        keys.iter().map(|(name, _)| name.as_str()).filter(|name| *name != "defaults").collect();
+    for (name, rule) in rules.entries().filter(|(name, _)| !channels.contains(name)) {
+        let meant = suggest::nearest(name, channels.iter().copied());
+        found.push(rule.problem(format!("there is no channel {name:?}")).suggesting(meant));
     }
 }
 
@@ -155,8 +172,10 @@ fn model_references(root: &View<'_>, found: &mut Vec<Problem>) {
             .filter(|reference| !is_alias(reference))
             .for_each(|reference| model_reference(&reference, &names, found));
     }
-    let own = agents.iter().flat_map(View::items).filter_map(|agent| agent.key("model"));
-    for model in defaults.into_iter().flatten().chain(own) {
+    let own = agents.iter().flat_map(View::items);
+    let own = own.flat_map(|agent| [agent.key("model"), agent.at(&["subagents", "model"])]).flatten();
+    let subagents = root.at(&["agents", "defaults", "subagents", "model"]);
+    for model in defaults.into_iter().flatten().chain(subagents).chain(own) {
         if model.value.is_string() {
             if !is_alias(&model) {
                 model_reference(&model, &names, found);
@@ -362,6 +381,26 @@ mod tests {
             ]
         );
         assert_eq!(complaints(&json!({"budgets": {"timezone": "UTC"}})), Vec::<String>::new());
+        let document = json!({"session": {"timezone": "Berlin"}});
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"session.timezone: this system knows no time zone "Berlin"; write one as Europe/Berlin, or UTC"#
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reset_is_for_a_channel_that_can_be_there() {
+        let document =
+            json!({"session": {"resetByChannel": {"slak": {}, "discord": {"mode": "off"}, "defaults": {}}}});
+        assert_eq!(
+            complaints(&document),
+            [
+                r#"session.resetByChannel.slak: there is no channel "slak", did you mean "slack"?"#,
+                r#"session.resetByChannel.defaults: there is no channel "defaults""#,
+            ]
+        );
     }
 
     #[test]

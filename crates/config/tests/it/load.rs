@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use tidegate_config::schema::{AgentModel, Backend, Bind, DmScope, ModelApi};
+use tidegate_config::schema::{AgentModel, Backend, Bind, DmScope, ModelApi, ResetMode};
 use tidegate_config::{Config, Origin, Reveal, Secrets};
 
 use crate::home::Home;
@@ -37,7 +37,7 @@ fn a_whole_config_is_read_into_its_types() {
             list: [{ id: "main", default: true, name: "Main" }, { id: "b", model: "work/small" }, { id: "c", model: { primary: "offline" }, workspace: "~/w" }],
           },
           models: { providers: { work: { api: "openai-completions", baseUrl: "https://${HOST}/v1", apiKey: "${KEY}", models: [{ id: "large", name: "Large", contextWindow: 1000, maxTokens: 10 }] } } },
-          session: { dmScope: "per-account-channel-peer", reset: { mode: "idle", atHour: 23, idleMinutes: 5 }, identityLinks: { me: ["telegram:1"] } },
+          session: { dmScope: "per-account-channel-peer", reset: { mode: "idle", atHour: 23, idleMinutes: 5 }, resetByType: { group: { mode: "off" } }, resetByChannel: { slack: { idleMinutes: 9 } }, resetTriggers: ["fresh"], timezone: "UTC", identityLinks: { me: ["telegram:1"] } },
           channels: { defaults: { x: 1 }, telegram: { botToken: "1:a" }, local: {} },
           storage: { backend: "postgres", postgres: { url: "postgres://u:p@h/d", migrateUrl: "postgresql://o:p@h/d", schema: "t_1", maxConnections: 3 } },
           logging: { level: "debug", redactSensitive: "tools" },
@@ -55,6 +55,9 @@ fn a_whole_config_is_read_into_its_types() {
     assert_eq!(provider.base_url.as_deref(), Some("https://models.example.org/v1"));
     assert_eq!(provider.api_key.as_ref().unwrap().expose(), "sk-1");
     assert_eq!(config.session.dm_scope, Some(DmScope::PerAccountChannelPeer));
+    assert_eq!(config.session.reset_by_type.group.unwrap().mode, Some(ResetMode::Off));
+    assert_eq!(config.session.reset_by_channel["slack"].idle_minutes, Some(9));
+    assert_eq!(config.session.reset_triggers, ["fresh"]);
     assert_eq!(config.storage.backend, Backend::Postgres);
     assert_eq!(config.storage.postgres.url.as_ref().unwrap().expose(), "postgres://u:p@h/d");
     assert_eq!(loaded.origin, Origin::File);
@@ -134,13 +137,13 @@ fn included_files_are_read_beside_the_including_one() {
 #[test]
 fn keys_without_effect_are_named_in_the_warnings() {
     let home = Home::with(
-        "{ session: { dmScope: 'main' }, agents: { list: [{ id: 'a', name: 'A' }] }, storage: {} }",
+        "{ session: { dmScope: 'main' }, agents: { defaults: { memorySearch: {} }, list: [{ id: 'a', name: 'A' }] } }",
     );
     let warnings: Vec<_> = home.load().unwrap().warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "agents.list[0].name: accepted, not used by this version",
+            "agents.defaults.memorySearch: accepted, not used by this version",
             "session.dmScope: accepted, not used by this version"
         ]
     );

@@ -1,11 +1,14 @@
 //! From configuration to what a run is promised. Pure.
 
 mod budgets;
+mod choices;
 mod error;
 #[cfg(test)]
 mod having_tests;
 mod images;
 mod models;
+mod resets;
+mod subagents;
 #[cfg(test)]
 mod tests;
 mod tool_rules;
@@ -20,16 +23,14 @@ use std::time::Duration;
 use tidegate_config::Loaded;
 use tidegate_config::schema::Config;
 use tidegate_models::Catalogue;
-use tidegate_protocol::{AgentId, Limits, ModelRef, RunSpec, Scope, ThinkingLevel};
+use tidegate_protocol::{AgentId, Limits, ModelRef, RunSpec, Scope, ThinkingLevel, ToolUse};
 use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
+pub(crate) use choices::USUAL_MODEL;
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
 pub use tools::{GroupTools, ToolContext};
-
-/// Messages of history the `ask` contract shows a model.
-const HISTORY: u32 = 12;
 
 /// The configuration in force.
 #[derive(Debug, Clone, Default)]
@@ -98,6 +99,16 @@ impl Settings {
         list.iter().find(|agent| agent.default).or(list.first()).map_or("main", |agent| agent.id.as_str())
     }
 
+    pub(crate) fn agent_defaults(&self) -> &tidegate_config::schema::AgentDefaults {
+        &self.config.agents.defaults
+    }
+
+    /// The name people and models know an agent by.
+    pub(crate) fn agent_name(&self, agent: &AgentId) -> String {
+        let name = self.agent(agent).and_then(|agent| agent.name.clone());
+        name.unwrap_or_else(|| agent.to_string())
+    }
+
     /// The agent that is asked: the one named, the configured default, the first of the list, or `main`.
     pub fn scope(&self, named: Option<&str>) -> Result<Scope, SettingsError> {
         let known = self.agents();
@@ -147,10 +158,20 @@ impl Settings {
             max_cost: policies.max_cost_per_run(),
             max_tokens: self.max_tokens(scope),
             call_timeout_ms: policies.timeout().map(millis),
-            ..Limits::new(millis(wish.timeout.unwrap_or(configured)), HISTORY)
+            ..Limits::new(
+                millis(wish.timeout.unwrap_or(configured)),
+                self.config.agents.defaults.history_turns.unwrap_or(u32::MAX),
+            )
         };
         let profile = wish.profile.map(str::to_owned);
-        RunSpec { profile, thinking, ..RunSpec::new(self.revision.clone(), models, limits) }
+        let max_steps = Some(self.config.agents.defaults.max_tool_steps);
+        RunSpec {
+            profile,
+            thinking,
+            tools: ToolUse { max_steps, ..ToolUse::default() },
+            shadow: self.agent(&scope.agent).is_some_and(|agent| agent.shadow),
+            ..RunSpec::new(self.revision.clone(), models, limits)
+        }
     }
 }
 

@@ -132,7 +132,13 @@ impl Settings {
         let limits = &mut spec.limits;
         limits.max_cost = smaller(limits.max_cost, policies.max_cost_per_run());
         limits.call_timeout_ms = smaller(limits.call_timeout_ms, policies.timeout().map(super::millis));
+        spec.shadow |= self.is_shadow(agent);
         Ok(spec)
+    }
+
+    /// Whether an agent only shows what it would do.
+    pub(crate) fn is_shadow(&self, agent: &AgentId) -> bool {
+        self.agent(agent).is_some_and(|agent| agent.shadow)
     }
 
     /// The rules for an agent's models, the widest first.
@@ -178,7 +184,7 @@ fn policy(said: &schema::ModelPolicy) -> ModelPolicy {
     }
 }
 
-fn level(said: Thinking) -> ThinkingLevel {
+pub(super) fn level(said: Thinking) -> ThinkingLevel {
     match said {
         Thinking::Off => ThinkingLevel::Off,
         Thinking::Minimal => ThinkingLevel::Minimal,

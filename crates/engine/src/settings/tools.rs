@@ -27,6 +27,10 @@ pub struct ToolContext<'a> {
     pub group: Option<GroupTools>,
     /// Another agent started it.
     pub subagent: bool,
+    /// Tools that join the agent's profile for this one purpose, and get past no other list.
+    pub also: &'a [String],
+    /// Only these, because somebody asked for no more.
+    pub wanted: Option<&'a [String]>,
     /// The sandbox holds what it starts.
     pub confined: bool,
     /// Absolute paths that no command may name: our own state.
@@ -49,7 +53,7 @@ impl Settings {
     pub fn pipeline(&self, scope: &Scope, context: &ToolContext<'_>) -> Result<Pipeline, SettingsError> {
         let agent = &scope.agent;
         let policy = ToolPolicy {
-            base: self.tool_base(agent),
+            base: self.tool_base(agent, context),
             stages: self.tool_stages(agent, context),
             exec: self.exec_policy(agent, context),
             high_risk: verdict(self.config.tools.high_risk),
@@ -100,17 +104,22 @@ impl Settings {
             );
         }
         if context.subagent {
+            stages.push(self.subagent_stage());
             stages.push(lists(StageKind::Subagent, "tools.subagents.tools", &all.subagents.tools));
             stages.extend(own.map(|own| {
                 lists(StageKind::Subagent, &format!("{at}.subagents.tools"), &own.subagents.tools)
             }));
         }
+        stages.extend(context.wanted.filter(|wanted| !wanted.is_empty()).map(|wanted| Stage {
+            allow: Some(wanted.to_vec()),
+            ..Stage::new(StageKind::Run, "the tools that were asked for")
+        }));
         stages
     }
 
     /// Where an agent begins. Its own profile comes with its own additions only: those of `tools.alsoAllow` were made
     /// with another profile in mind.
-    fn tool_base(&self, agent: &AgentId) -> Base {
+    fn tool_base(&self, agent: &AgentId, context: &ToolContext<'_>) -> Base {
         let all = &self.config.tools;
         let own = self.agent(agent).map(|own| &own.tools);
         let at = format!("agents.list[{agent}].tools");
@@ -124,6 +133,7 @@ impl Settings {
             also_allow.push(also("tools", &all.also_allow));
         }
         also_allow.extend(own.map(|own| also(&at, &own.also_allow)));
+        also_allow.push(AlsoAllow { source: "the memory flush".to_owned(), tools: context.also.to_vec() });
         Base {
             profile: profile(own_profile.unwrap_or(all.profile)),
             source: format!("{}.profile", if own_profile.is_some() { &at } else { "tools" }),

@@ -1,5 +1,7 @@
 //! Allowing a command for good before it was ever asked about.
 
+use std::sync::Arc;
+
 use tidegate_policy::Principal;
 use tidegate_policy::approval::{AllowMatch, AllowRule};
 use tidegate_policy::exec;
@@ -46,9 +48,11 @@ impl Engine {
             model: None,
             subagent: false,
             asking: Asking::Nobody,
+            allow: None,
+            also: Vec::new(),
         };
         let never = CancellationToken::new();
-        let prepared = match Calling::new(&self.core, &invoke, &never, &|_| {})?.prepare().await {
+        let prepared = match Calling::new(&self.core, invoke, never, Arc::new(|_| {}))?.prepare().await {
             Ok(prepared) => prepared,
             Err(failure) => return Ok(Err(NotAllowed::Unreadable(failure.message))),
         };

@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 use tidegate_net::Client;
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::{Risk, RunSpec, Scope};
-use tidegate_tools::{Output, Place, Registry, Tool, ToolFailure, ToolSpec, Work, fence};
+use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
 
 use super::image_look::{LIMIT, Look};
 use super::image_source::{Written, load, touched};
-use super::toolbox::Toolbox;
 use crate::settings::{ImageModelError, Settings};
 use crate::start::Core;
 
@@ -60,7 +59,7 @@ impl Args {
     }
 }
 
-struct ImageTool {
+pub(super) struct ImageTool {
     spec: ToolSpec,
     settings: Arc<Settings>,
     client: Client,
@@ -69,7 +68,7 @@ struct ImageTool {
 }
 
 impl ImageTool {
-    fn new(settings: Arc<Settings>, core: Weak<Core>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, core: Weak<Core>) -> Self {
         let description = "Has a model that reads images answer a question about one (png, jpeg, gif, webp): a file, \
                            a data: URL or a web address.";
         let spec = ToolSpec {
@@ -144,24 +143,4 @@ impl Tool for ImageTool {
         let data = json!({ "model": seen.model, "image": name, "bytes": bytes, "mimeType": mime_type });
         Ok(Output { truncated: seen.cut, ..Output::text(text).with_data(data) })
     }
-}
-
-/// Adds the tool to those an engine was given, if it was given any.
-pub(crate) fn with_image_tool(toolbox: Toolbox, settings: &Arc<Settings>, core: &Weak<Core>) -> Toolbox {
-    if toolbox.registry.specs().next().is_none() {
-        return toolbox;
-    }
-    let mut registry = Registry::clone(&toolbox.registry);
-    match registry.add(Arc::new(ImageTool::new(Arc::clone(settings), Weak::clone(core)))) {
-        Ok(()) => Toolbox { registry: Arc::new(registry), ..toolbox },
-        Err(taken) => {
-            tracing::warn!(%taken, "a tool is left out");
-            toolbox
-        }
-    }
-}
-
-/// The tool for those who list and explain tools without an engine. It prepares calls and runs none.
-pub fn image_tool_to_look_at(settings: &Settings) -> Arc<dyn Tool> {
-    Arc::new(ImageTool::new(Arc::new(settings.clone()), Weak::new()))
 }

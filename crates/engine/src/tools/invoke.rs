@@ -9,15 +9,17 @@ use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
 use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Principal};
 use tidegate_protocol::api::{Asking, ToolEvent};
-use tidegate_protocol::{AllowRuleId, RunId, Scope, ToolCall, ToolResult};
+use tidegate_protocol::{AllowRuleId, Risk, RunId, Scope, ToolCall, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
 use tidegate_tools::{Place, ToolFailure, Work, execute, failed, refused};
 use tokio_util::sync::CancellationToken;
 
+use super::agent_box::shadowed;
 use super::loops::unprepared;
 use super::place::Reserved;
 use super::wait::Answered;
 use crate::error::EngineError;
+use crate::pace::Pace;
 use crate::settings::ToolContext;
 use crate::start::{Core, Engine};
 
@@ -36,7 +38,14 @@ pub struct Invoke {
     pub model: Option<(String, String)>,
     pub subagent: bool,
     pub asking: Asking,
+    /// Only these tools; all that policy allows when absent.
+    pub allow: Option<Vec<String>>,
+    /// Tools that join the agent's profile for this call.
+    pub also: Vec<String>,
 }
+
+/// Told what happens with a call while it goes on.
+pub type Tell = Arc<dyn Fn(ToolEvent) + Send + Sync>;
 
 impl Engine {
     /// Does what the call asks for, if it may. Returns once it is over; `cancel` ends it, and everything it started.
@@ -44,14 +53,14 @@ impl Engine {
         &self,
         invoke: Invoke,
         cancel: &CancellationToken,
-        tell: &(dyn Fn(ToolEvent) + Send + Sync),
+        tell: Tell,
     ) -> Result<ToolResult, EngineError> {
         let core = &self.core;
         if core.closing.is_requested() {
             return Err(EngineError::Closing);
         }
         let cancel = cancel.child_token();
-        let call = Calling::new(core, &invoke, &cancel, tell)?;
+        let call = Calling::new(core, invoke, cancel.clone(), tell)?;
         let mut work = pin!(core.work.track_future(call.go()));
         let result = tokio::select! {
             result = &mut work => result,
@@ -74,32 +83,45 @@ enum Beginning {
     Failed(ToolFailure),
 }
 
+/// What was decided about a call.
+pub(super) enum Settled {
+    /// It may run; the approval, if there was one.
+    Permitted(Box<Permitted>, Option<Value>),
+    /// It is over without having run.
+    Over(ToolResult),
+}
+
 /// A call on its way, with everything that is decided by.
-pub(super) struct Calling<'a> {
-    pub(super) core: &'a Arc<Core>,
-    pub(super) invoke: &'a Invoke,
-    pub(super) cancel: &'a CancellationToken,
-    pub(super) tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
+pub(super) struct Calling {
+    pub(super) core: Arc<Core>,
+    pub(super) invoke: Invoke,
+    pub(super) cancel: CancellationToken,
+    pub(super) tell: Tell,
+    /// The run's, which stands still while somebody is asked.
+    pub(super) pace: Option<Arc<Pace>>,
+    shadow: bool,
     place: Place,
     gate: Gate,
     trust: Trust,
 }
 
-impl<'a> Calling<'a> {
+impl Calling {
     pub(super) fn new(
-        core: &'a Arc<Core>,
-        invoke: &'a Invoke,
-        cancel: &'a CancellationToken,
-        tell: &'a (dyn Fn(ToolEvent) + Send + Sync),
+        core: &Arc<Core>,
+        invoke: Invoke,
+        cancel: CancellationToken,
+        tell: Tell,
     ) -> Result<Self, EngineError> {
         let settings = &core.settings;
-        let mut place = core.place(invoke)?;
+        let mut place = core.place(&invoke)?;
         let Reserved { forbidden, roots } = Reserved::of(&place);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
             model: invoke.model.as_ref().map(|(_, model)| model.as_str()),
             group: None,
             subagent: invoke.subagent,
+            also: &invoke.also,
+            wanted: invoke.allow.as_deref(),
             confined: core.toolbox.runner.confines(),
             forbidden: &forbidden,
             roots: &roots,
@@ -107,10 +129,57 @@ impl<'a> Calling<'a> {
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
         place.background = !gate.pipeline().tools(["process"], trust).is_empty();
-        Ok(Self { core, invoke, cancel, tell, place, gate, trust })
+        Ok(Self {
+            core: Arc::clone(core),
+            invoke,
+            cancel,
+            tell,
+            pace: None,
+            shadow: false,
+            place,
+            gate,
+            trust,
+        })
+    }
+
+    /// The run that makes the call stands still while a person is asked.
+    #[must_use]
+    pub(super) fn waiting_with(self, pace: Arc<Pace>) -> Self {
+        Self { pace: Some(pace), ..self }
+    }
+
+    /// Nothing that changes anything is done, and nobody is asked about it.
+    #[must_use]
+    pub(super) fn in_shadow(self, shadow: bool) -> Self {
+        Self { shadow, ..self }
+    }
+
+    /// Whether a permitted call is only shown.
+    pub(super) fn is_shadowed(&self, risk: Risk) -> bool {
+        self.shadow && risk != Risk::Read
+    }
+
+    /// Whether files can be written where the call works.
+    pub(super) fn can_write(&self) -> bool {
+        std::fs::metadata(&self.place.root).is_ok_and(|folder| !folder.permissions().readonly())
+    }
+
+    /// Whether the tool is there for this agent at all.
+    pub(super) fn shows(&self, tool: &str) -> bool {
+        !self.gate.pipeline().tools([tool], self.trust).is_empty()
     }
 
     async fn go(&self) -> Result<ToolResult, EngineError> {
+        let (call, settled) = self.settle().await?;
+        let result = match settled {
+            Settled::Permitted(permitted, approval) => self.run(&permitted, approval).await?,
+            Settled::Over(result) => result,
+        };
+        Ok(self.noted(&call, result))
+    }
+
+    /// Decides about the call, however long a person needs for that. Answers also what the call is known by.
+    pub(super) async fn settle(&self) -> Result<(Digest, Settled), EngineError> {
         let beginning = match self.hidden() {
             Some(decision) => Beginning::Hidden(decision),
             None => self.prepare().await.map_or_else(Beginning::Failed, Beginning::Prepared),
@@ -120,20 +189,20 @@ impl<'a> Calling<'a> {
             Beginning::Hidden(_) | Beginning::Failed(_) => unprepared(&self.invoke.call),
         };
         if let Some(stopped) = self.looping(&call) {
-            return Ok(stopped);
+            return Ok((call, Settled::Over(stopped)));
         }
-        let result = match beginning {
+        let settled = match beginning {
             Beginning::Prepared(prepared) => self.decide(prepared).await?,
             Beginning::Hidden(decision) => self.refuse(&decision).await?,
-            Beginning::Failed(failure) => self.failed(failure),
+            Beginning::Failed(failure) => self.over(failure),
         };
-        Ok(self.noted(&call, result))
+        Ok((call, settled))
     }
 
-    async fn decide(&self, prepared: Prepared) -> Result<ToolResult, EngineError> {
+    async fn decide(&self, prepared: Prepared) -> Result<Settled, EngineError> {
         let allowed = self.allowed().await?;
         match self.gate.permit(prepared, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, None).await,
+            Ok(permitted) => Ok(Settled::Permitted(Box::new(permitted), None)),
             Err(Held::Denied(decision)) => self.refuse(&decision).await,
             Err(Held::Asks(prepared, decision)) => self.ask(*prepared, decision).await,
         }
@@ -142,7 +211,7 @@ impl<'a> Calling<'a> {
     /// A tool that is not there for this agent looks at nothing: it does not even say whether its arguments are right.
     fn hidden(&self) -> Option<Decision> {
         let spec = self.core.toolbox.registry.find(&self.invoke.call.name)?.spec();
-        if !self.gate.pipeline().tools([spec.name.as_str()], self.trust).is_empty() {
+        if self.shows(&spec.name) {
             return None;
         }
         let call = ToolCall { name: spec.name.clone(), ..self.invoke.call.clone() };
@@ -165,7 +234,11 @@ impl<'a> Calling<'a> {
 
     /// A person decides. What they approved is prepared once more just before it runs: what has changed since then is
     /// not what they approved.
-    async fn ask(&self, prepared: Prepared, decision: Decision) -> Result<ToolResult, EngineError> {
+    async fn ask(&self, prepared: Prepared, decision: Decision) -> Result<Settled, EngineError> {
+        if self.is_shadowed(prepared.risk()) {
+            self.record("tool.shadowed", self.about(&decision)).await?;
+            return Ok(Settled::Over(shadowed(self.tool(), "would ask a person")));
+        }
         if self.invoke.asking == Asking::Nobody {
             let reason = format!("{}, and nobody is there to approve it", decision.reason);
             return self.refuse(&Decision { reason, ..decision }).await;
@@ -178,11 +251,11 @@ impl<'a> Calling<'a> {
                 return self.refuse(&Decision { reason, ..decision }).await;
             }
             Answered::Nothing => return self.unanswered().await,
-            Answered::Cancelled => return Ok(self.failed(ToolFailure::execution("aborted"))),
+            Answered::Cancelled => return Ok(self.over(ToolFailure::execution("aborted"))),
         }
         let prepared = match self.prepare().await {
             Ok(prepared) => prepared,
-            Err(failure) => return Ok(self.failed(failure)),
+            Err(failure) => return Ok(self.over(failure)),
         };
         let now = self.core.clock.now_ms();
         let used = self.core.store.use_approval(&self.core.tenant, approval, prepared.digest(), now).await?;
@@ -199,30 +272,34 @@ impl<'a> Calling<'a> {
         self.approved(prepared, grant).await
     }
 
-    async fn approved(&self, prepared: Prepared, grant: Grant) -> Result<ToolResult, EngineError> {
+    async fn approved(&self, prepared: Prepared, grant: Grant) -> Result<Settled, EngineError> {
         let allowed = self.allowed().await?;
         let approval = grant.approval();
         match self.gate.permit_approved(prepared, grant, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, Some(json!(approval))).await,
+            Ok(permitted) => Ok(Settled::Permitted(Box::new(permitted), Some(json!(approval)))),
             Err(decision) => self.refuse(&decision).await,
         }
     }
 
     /// Nobody answered in time: the configured fallback decides, about what the call would do now.
-    async fn unanswered(&self) -> Result<ToolResult, EngineError> {
+    async fn unanswered(&self) -> Result<Settled, EngineError> {
         let prepared = match self.prepare().await {
             Ok(prepared) => prepared,
-            Err(failure) => return Ok(self.failed(failure)),
+            Err(failure) => return Ok(self.over(failure)),
         };
         let allowed = self.allowed().await?;
         match self.gate.permit_unanswered(prepared, &self.facts(&allowed)) {
-            Ok(permitted) => self.run(&permitted, None).await,
+            Ok(permitted) => Ok(Settled::Permitted(Box::new(permitted), None)),
             Err(decision) => self.refuse(&decision).await,
         }
     }
 
-    async fn run(&self, permitted: &Permitted, approval: Option<Value>) -> Result<ToolResult, EngineError> {
-        let core = self.core;
+    pub(super) async fn run(
+        &self,
+        permitted: &Permitted,
+        approval: Option<Value>,
+    ) -> Result<ToolResult, EngineError> {
+        let core = &self.core;
         let prepared = permitted.prepared();
         let Some(tool) = core.toolbox.registry.find(prepared.tool()) else {
             return Ok(self.failed(ToolFailure::execution("the tool is gone")));
@@ -231,11 +308,14 @@ impl<'a> Calling<'a> {
         let work = Work {
             place: &self.place,
             runner: &core.toolbox.runner,
-            cancel: self.cancel,
+            cancel: &self.cancel,
             run: self.invoke.run,
             update: &update,
         };
         let result = execute(tool.as_ref(), permitted, &work).await;
+        if prepared.risk() != Risk::Read {
+            core.reuse.forget();
+        }
         let action = if result.ok { "tool.run" } else { "tool.failed" };
         let error = result.error.as_ref().map(|error| error.message.clone());
         let mut metadata = self.about(permitted.decision());
@@ -252,17 +332,22 @@ impl<'a> Calling<'a> {
 
     /// Notes that a saved rule was of use. What ran has its result and its record whether or not this works.
     async fn touch(&self, rule: AllowRuleId) {
-        let core = self.core;
+        let core = &self.core;
         if let Err(error) = core.store.touch_allow_rule(&core.tenant, rule, core.clock.now_ms()).await {
             core.watch(&error);
             tracing::warn!(%error, %rule, "the use of a saved rule was not noted");
         }
     }
 
-    async fn refuse(&self, decision: &Decision) -> Result<ToolResult, EngineError> {
+    async fn refuse(&self, decision: &Decision) -> Result<Settled, EngineError> {
         self.record("tool.denied", self.about(decision)).await?;
         let name = self.tool();
-        Ok(refused(name, decision, self.gate.pipeline().tools([name], self.trust).is_empty()))
+        let hidden = self.gate.pipeline().tools([name], self.trust).is_empty();
+        Ok(Settled::Over(refused(name, decision, hidden)))
+    }
+
+    fn over(&self, failure: ToolFailure) -> Settled {
+        Settled::Over(self.failed(failure))
     }
 
     fn failed(&self, failure: ToolFailure) -> ToolResult {
@@ -270,12 +355,12 @@ impl<'a> Calling<'a> {
     }
 
     /// The tool's own name, whatever it was called by.
-    fn tool(&self) -> &str {
+    pub(super) fn tool(&self) -> &str {
         let called = self.invoke.call.name.as_str();
         self.core.toolbox.registry.find(called).map_or(called, |tool| tool.spec().name.as_str())
     }
 
-    fn about(&self, decision: &Decision) -> Value {
+    pub(super) fn about(&self, decision: &Decision) -> Value {
         json!({
             "agent": self.invoke.scope.agent,
             "session": self.invoke.session,
@@ -287,7 +372,7 @@ impl<'a> Calling<'a> {
         })
     }
 
-    async fn record(&self, action: &'static str, metadata: Value) -> Result<(), EngineError> {
+    pub(super) async fn record(&self, action: &'static str, metadata: Value) -> Result<(), EngineError> {
         let record = ToolRecord {
             action,
             tool: self.tool().to_owned(),
@@ -308,7 +393,7 @@ impl<'a> Calling<'a> {
     }
 
     /// Remembers the result, also that of a call that was refused; a run that repeats itself is told.
-    fn noted(&self, call: &Digest, mut result: ToolResult) -> ToolResult {
+    pub(super) fn noted(&self, call: &Digest, mut result: ToolResult) -> ToolResult {
         let (Some(run), Some(limits)) = (self.invoke.run, self.core.settings.loop_limits()) else {
             return result;
         };

@@ -3,6 +3,7 @@
 //! Every surface goes through [`Engine::invoke`](crate::Engine::invoke): there is no other way to a running tool. Questions
 //! to people are durable rows; whoever answers, through whichever surface, does it through the verbs in `approvals`.
 
+mod agent_box;
 mod allow;
 mod approvals;
 mod image;
@@ -11,16 +12,20 @@ mod image_source;
 mod invoke;
 mod loops;
 mod place;
+mod reuse;
+mod sessions;
 mod toolbox;
 mod wait;
 
 pub use allow::NotAllowed;
 pub use approvals::Answering;
-pub use image::image_tool_to_look_at;
-pub use invoke::Invoke;
+pub use invoke::{Invoke, Tell};
 pub use place::Reserved;
-pub use toolbox::Toolbox;
+pub use toolbox::{Toolbox, engine_tools_to_look_at};
 
+pub(crate) use agent_box::AgentBox;
 pub(crate) use approvals::Watchers;
-pub(crate) use image::with_image_tool;
 pub(crate) use loops::RunLoops;
+pub(crate) use reuse::Reuse;
+pub(crate) use sessions::cleans_up;
+pub(crate) use toolbox::with_engine_tools;

@@ -1,6 +1,8 @@
 //! Where a call is made: the folder it works in, and what it may never touch.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_policy::Requester;
@@ -54,7 +56,8 @@ impl Core {
         let asked = invoke.root.as_ref().unwrap_or(&workspace);
         let unusable = |cause| EngineError::HomeUnusable { path: asked.clone(), cause };
         if invoke.root.is_none() {
-            std::fs::create_dir_all(&workspace).map_err(unusable)?;
+            // Its owner's alone, whatever the umask.
+            DirBuilder::new().recursive(true).mode(0o700).create(&workspace).map_err(unusable)?;
         }
         let root = asked.canonicalize().map_err(unusable)?;
         let state = self.lock.home().root().canonicalize().map_err(unusable)?;

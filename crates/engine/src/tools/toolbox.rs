@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use tidegate_policy::{PermittedPlan, RunError, Runner, Running, Sink, Start};
 use tidegate_runtime::SystemClock;
-use tidegate_tools::{ProcessLimits, Processes, Registry};
+use tidegate_tools::{ProcessLimits, Processes, Registry, Tool};
+
+use super::image::ImageTool;
+use super::sessions::session_tools;
+use crate::settings::Settings;
+use crate::start::Core;
 
 /// The tools there are, and what they run on. Put together by whoever starts the engine.
 #[derive(Clone)]
@@ -34,6 +39,32 @@ impl Toolbox {
             forbidden: Vec::new(),
         }
     }
+}
+
+/// The tools that need an engine.
+fn engine_tools(settings: &Arc<Settings>, core: &Weak<Core>) -> Vec<Arc<dyn Tool>> {
+    let mut tools = session_tools(core);
+    tools.push(Arc::new(ImageTool::new(Arc::clone(settings), Weak::clone(core))));
+    tools
+}
+
+/// Adds them to those an engine was given, if it was given any.
+pub(crate) fn with_engine_tools(toolbox: Toolbox, settings: &Arc<Settings>, core: &Weak<Core>) -> Toolbox {
+    if toolbox.registry.specs().next().is_none() {
+        return toolbox;
+    }
+    let mut registry = Registry::clone(&toolbox.registry);
+    for tool in engine_tools(settings, core) {
+        if let Err(taken) = registry.add(tool) {
+            tracing::warn!(%taken, "a tool is left out");
+        }
+    }
+    Toolbox { registry: Arc::new(registry), ..toolbox }
+}
+
+/// The same for those who list and explain tools without an engine. They prepare calls and run none.
+pub fn engine_tools_to_look_at(settings: &Settings) -> Vec<Arc<dyn Tool>> {
+    engine_tools(&Arc::new(settings.clone()), &Weak::new())
 }
 
 struct NoRunner;

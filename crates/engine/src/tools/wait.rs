@@ -8,7 +8,7 @@ use tidegate_policy::tools::Decision;
 use tidegate_protocol::ApprovalId;
 use tidegate_protocol::api::ToolEvent;
 use tidegate_runtime::new_id;
-use tidegate_storage::Cancelled;
+use tidegate_storage::{ApprovalFilter, Cancelled};
 
 use super::invoke::Calling;
 use crate::error::EngineError;
@@ -18,6 +18,8 @@ use crate::events::EngineEvent;
 const LOOK: Duration = Duration::from_millis(500);
 /// Questions whose time has passed that are ended at once.
 const EXPIRE: u32 = 100;
+/// Open questions of one run that are looked through.
+const OPEN: u32 = 100;
 
 /// How a question ended.
 pub(super) enum Answered {
@@ -31,29 +33,64 @@ pub(super) enum Answered {
     Cancelled,
 }
 
-impl Calling<'_> {
+impl Calling {
     /// Puts the question and waits. It is durable before anybody is told about it.
     pub(super) async fn question(
         &self,
         prepared: &Prepared,
         decision: &Decision,
     ) -> Result<(ApprovalId, Answered), EngineError> {
-        let core = self.core;
-        let id: ApprovalId = new_id(core.clock.as_ref())?;
-        let mut watcher = core.watchers.watch(id);
-        let approval = self.approval(id, prepared, decision);
+        let approval = match self.asked_before(prepared).await? {
+            Some(approval) => approval,
+            None => self.put(prepared, decision).await?,
+        };
+        (self.tell)(ToolEvent::Approval { approval: view(&approval) });
+        match &self.pace {
+            Some(pace) => pace.wait(self.until_answered(&approval)).await,
+            None => self.until_answered(&approval).await,
+        }
+    }
+
+    /// The question of an earlier attempt of the same run about the same call: nobody is asked twice.
+    async fn asked_before(&self, prepared: &Prepared) -> Result<Option<Approval>, EngineError> {
+        let Some(run) = self.invoke.run else { return Ok(None) };
+        let states = vec![ApprovalState::Pending, ApprovalState::Approved];
+        let filter = ApprovalFilter { states, run: Some(run), limit: OPEN };
+        let now = self.core.clock.now_ms();
+        let open = self.core.store.approvals(&self.core.tenant, filter).await?;
+        Ok(open.into_iter().find(|open| {
+            open.call_id == self.invoke.call.id && open.digest == *prepared.digest() && now < open.expires_at
+        }))
+    }
+
+    async fn put(&self, prepared: &Prepared, decision: &Decision) -> Result<Approval, EngineError> {
+        let core = &self.core;
+        let approval = self.approval(new_id(core.clock.as_ref())?, prepared, decision);
         core.store.request_approval(approval.clone()).await.inspect_err(|error| core.watch(error))?;
         core.unsealed.notify_one();
-        (self.tell)(ToolEvent::Approval { approval: view(&approval) });
         core.bus.publish(|| EngineEvent::Approval(Box::new(approval.clone())));
+        Ok(approval)
+    }
+
+    async fn until_answered(&self, approval: &Approval) -> Result<(ApprovalId, Answered), EngineError> {
+        let (core, id) = (&self.core, approval.id);
+        let mut watcher = core.watchers.watch(id);
+        // Somebody may have answered before there was a watcher.
+        let mut first = true;
         loop {
+            if std::mem::take(&mut first)
+                && let Some(answered) =
+                    core.store.approval(&core.tenant, id).await?.as_ref().and_then(answered)
+            {
+                return Ok((id, answered));
+            }
             tokio::select! {
                 // A yes for somebody who is gone is not used.
                 biased;
                 () = self.cancel.cancelled() => return Ok((id, self.withdraw(id).await?)),
                 () = core.closing.requested() => return Err(EngineError::Closing),
                 () = watcher.changed() => {}
-                () = tokio::time::sleep(self.until_look(&approval)) => {}
+                () = tokio::time::sleep(self.until_look(approval)) => {}
             }
             let now = core.clock.now_ms();
             if now >= approval.expires_at {
@@ -69,7 +106,7 @@ impl Calling<'_> {
     }
 
     fn approval(&self, id: ApprovalId, prepared: &Prepared, decision: &Decision) -> Approval {
-        let core = self.core;
+        let core = &self.core;
         let now = core.clock.now_ms();
         let patience = i64::try_from(core.settings.approval_expiry().as_millis()).unwrap_or(i64::MAX);
         let question = Question::of(prepared, decision, AllowMatch::of(prepared));
@@ -83,7 +120,7 @@ impl Calling<'_> {
 
     /// Nobody waits for the answer any more. An answer that came first counts all the same: it is not used.
     async fn withdraw(&self, id: ApprovalId) -> Result<Answered, EngineError> {
-        let core = self.core;
+        let core = &self.core;
         let now = core.clock.now_ms();
         let cancelled = core.store.cancel_approvals(&core.tenant, Cancelled::One(id), now).await;
         core.settled(&cancelled.inspect_err(|error| core.watch(error))?);

@@ -9,7 +9,7 @@ use tidegate_engine::{Drain, Engine, Options, Wish};
 use tidegate_policy::Principal;
 use tidegate_protocol::{Cost, Doubt, ErrorCode, ReplyTarget, RunEventBody, RunState};
 use tidegate_runtime::Shutdown;
-use tidegate_storage::{BudgetUse, RunLookup};
+use tidegate_storage::{BudgetUse, RunFilter, RunLookup};
 use tidegate_testkit::model_server::{Step, Tokens, Turn};
 
 use crate::network::{Memory, UNRENDERABLE};
@@ -30,6 +30,22 @@ on_both_backends! {
     a_reply_that_cannot_be_rendered_is_paid_for_all_the_same,
     a_refusal_is_in_the_audit_with_what_was_there,
     a_sender_gets_the_refusal_as_an_answer,
+    a_run_of_many_calls_ends_where_its_budget_does,
+    a_shadow_sends_nothing_not_even_why_it_failed,
+}
+
+async fn a_run_of_many_calls_ends_where_its_budget_does(bench: &Bench<'_>) {
+    const LIMIT: u64 = 1_200;
+    let tokens = Tokens { input: 300, output: 80, cache_read: 0, cache_write: 0 };
+    bench.vendor.always(Turn::call("c", "time.now", json!({})).then(Step::Usage(tokens)));
+    let engine = bench.engine(json!({"budgets": {"agents": {"main": {"dailyTokens": LIMIT}}}})).await;
+    let error = asked(&engine, "main").await.0.unwrap_err();
+    assert_eq!(error.code, ErrorCode::BudgetExceeded, "{error:?}");
+    // Two calls of 380 fit, and a third one with what it may answer does not.
+    assert_eq!(bench.vendor.requests().len(), 2);
+    let used = bench.used(&engine, "agent:", "day:").await;
+    assert_eq!((spent(&used).0, reserved(&used)), (760, NOTHING));
+    close(engine).await;
 }
 
 /// What `what?` asks for: its own length, generously, and the longest answer.
@@ -282,6 +298,23 @@ async fn a_sender_gets_the_refusal_as_an_answer(bench: &Bench<'_>) {
     assert!(told.contains("budget of tenant local") && told.contains("tomorrow"), "{told}");
     assert_eq!(bench.vendor.requests().len(), 0);
     engine.close(Drain::Within(Duration::from_secs(5))).await;
+}
+
+async fn a_shadow_sends_nothing_not_even_why_it_failed(bench: &Bench<'_>) {
+    let network = Memory::new("a", Doubt::Blind);
+    let agents = json!({"list": [{"id": "main", "shadow": true}]});
+    let config = json!({"agents": agents, "budgets": {"tenant": {"dailyTokens": 1}}});
+    let engine = with_network(bench, config, &network).await;
+    network.post("peer", "m1", "what?");
+    network.post("peer", "m2", "/status");
+    until("both have ended", async || {
+        let runs = engine.library().runs(engine.tenant(), RunFilter { limit: 9, ..RunFilter::default() });
+        let runs = runs.await.unwrap();
+        runs.len() == 2 && runs.iter().all(|run| run.state.is_terminal())
+    })
+    .await;
+    engine.close(Drain::Within(Duration::from_secs(5))).await;
+    assert!(network.visible().is_empty(), "{:?}", network.visible());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_engine::{Engine, Invoke, Toolbox, image_tool_to_look_at};
+use tidegate_engine::{Engine, Invoke, Toolbox, engine_tools_to_look_at};
 use tidegate_policy::Principal;
 use tidegate_protocol::api::Asking;
 use tidegate_protocol::{Risk, RunId, SessionKey, ToolCall, ToolErrorCode, ToolResult, ToolSource};
@@ -97,11 +97,13 @@ fn call(root: &Path, args: Value, run: Option<RunId>) -> Invoke {
         model: None,
         subagent: false,
         asking: Asking::Nobody,
+        allow: None,
+        also: Vec::new(),
     }
 }
 
 async fn look(engine: &Engine, root: &Path, args: Value) -> ToolResult {
-    engine.invoke(call(root, args, None), &CancellationToken::new(), &|_| {}).await.unwrap()
+    engine.invoke(call(root, args, None), &CancellationToken::new(), Arc::new(|_| {})).await.unwrap()
 }
 
 /// Why it failed.
@@ -331,7 +333,8 @@ async fn a_call_that_fails_or_is_given_up_is_metered(bench: &Bench<'_>) {
     refusal(&engine, folder.path(), json!({"image": "cat.png"})).await;
     bench.vendor.next_request().await;
     let cancel = CancellationToken::new();
-    let waiting = engine.invoke(call(folder.path(), json!({"image": "cat.png"}), None), &cancel, &|_| {});
+    let waiting =
+        engine.invoke(call(folder.path(), json!({"image": "cat.png"}), None), &cancel, Arc::new(|_| {}));
     let stop = async {
         bench.vendor.next_request().await;
         cancel.cancel();
@@ -370,7 +373,8 @@ async fn what_it_uses_in_a_run_is_on_the_runs_budget(bench: &Bench<'_>) {
     bench.vendor.push_for("first", Turn::say("A cat.").then(Step::Usage(tokens)));
     let run = Some(submitted.run);
     let cancel = CancellationToken::new();
-    let looking = engine.invoke(call(folder.path(), json!({"image": "cat.png"}), run), &cancel, &|_| {});
+    let looking =
+        engine.invoke(call(folder.path(), json!({"image": "cat.png"}), run), &cancel, Arc::new(|_| {}));
     assert!(looking.await.unwrap().ok);
     let used = bench.used(&engine, "tenant:", "day:").await;
     assert_eq!(used.tokens_spent, 120, "{used:?}");
@@ -385,7 +389,8 @@ async fn an_engine_without_tools_has_no_image_tool(bench: &Bench<'_>) {
     let (code, _) = refusal(&engine, folder.path(), json!({"image": "cat.png"})).await;
     assert_eq!(code, ToolErrorCode::ToolNotFound);
     // For a list it is there all the same.
-    let spec = image_tool_to_look_at(engine.settings()).spec().clone();
+    let tools = engine_tools_to_look_at(engine.settings());
+    let spec = tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == "image").unwrap().clone();
     assert_eq!((spec.name.as_str(), spec.risk), ("image", Risk::Network));
     assert!(spec.timeout.unwrap() > Duration::from_mins(2));
     let names: Vec<_> = spec.input_schema["properties"].as_object().unwrap().keys().cloned().collect();

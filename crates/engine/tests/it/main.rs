@@ -7,6 +7,11 @@ mod delivery;
 mod image;
 mod models;
 mod network;
+mod reuse;
+mod session_commands;
+mod session_resets;
+mod session_tools;
+mod subagents;
 mod supervision;
 mod tools;
 mod tools_approvals;
@@ -71,10 +76,12 @@ fn request(session: &str, text: &str) -> Request {
         session: SessionChoice::Current,
         ephemeral: false,
         text: text.to_owned(),
+        commands: false,
         client_key: None,
         idempotency: None,
         spec: spec("offline", 10_000),
         reply: ReplyTarget::Caller,
+        join: None,
         patience: None,
     }
 }

@@ -191,11 +191,11 @@ async fn a_failure_after_visible_text_is_no_silent_switch(bench: &Bench<'_>) {
 }
 
 async fn a_run_does_not_cost_more_than_its_limit(bench: &Bench<'_>) {
-    // Two tokens are sent; forty may come back.
-    let engine = bench.engine(json!({"models": {"policy": {"maxCostPerRunUsd": 0.082}}})).await;
+    // What is sent is paid for first; the rest may come back, at two thousandths of a dollar a token.
+    let engine = bench.engine(json!({"models": {"policy": {"maxCostPerRunUsd": 3.0}}})).await;
     asked(&engine, "main").await.0.unwrap();
     let most = bench.vendor.last_request().body["max_tokens"].as_u64().unwrap();
-    assert_eq!(most, 40);
+    assert!((1..1_500).contains(&most), "{most}");
     close(engine).await;
     let engine = bench.engine(json!({"models": {"policy": {"maxCostPerRunUsd": 0.001}}})).await;
     let error = asked(&engine, "new").await.0.unwrap_err();

@@ -134,12 +134,26 @@ impl Memory {
     }
 
     pub(crate) fn post(&self, peer: &str, id: &str, text: &str) {
+        self.post_as(PeerKind::Dm, peer, id, text);
+    }
+
+    pub(crate) fn post_as(&self, kind: PeerKind, peer: &str, id: &str, text: &str) {
+        self.put(Peer { kind, id: peer.to_owned() }, None, id, text);
+    }
+
+    /// A member of a group writes there.
+    pub(crate) fn post_in(&self, group: &str, sender: &str, id: &str, text: &str) {
+        self.put(Peer { kind: PeerKind::Group, id: group.to_owned() }, Some(sender), id, text);
+    }
+
+    fn put(&self, peer: Peer, sender: Option<&str>, id: &str, text: &str) {
         self.inbox.lock().unwrap().push_back(Inbound {
             tenant_id: "local".parse().unwrap(),
             workspace_id: "default".parse().unwrap(),
             channel: self.channel.clone(),
             account_id: self.account.clone(),
-            peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
+            peer,
+            sender_id: sender.map(str::to_owned),
             thread_id: None,
             message: InboundMessage { id: id.to_owned(), text: text.to_owned(), attachments: Vec::new() },
             timestamp: 0,

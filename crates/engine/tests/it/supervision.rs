@@ -39,7 +39,7 @@ async fn a_wedged_run_ends_at_its_deadline_and_its_session_goes_on() {
     let mut ignore = |_: &tidegate_protocol::RunEventBody| {};
     let wedged = put(&engine, request, &mut ignore);
     let other = ask(&engine, "other", "meanwhile");
-    let (wedged, other) = futures_util::future::join(wedged, other).await;
+    let (wedged, other) = Box::pin(futures_util::future::join(wedged, other)).await;
     assert_eq!(wedged.unwrap_err().body().code, ErrorCode::DeadlineExceeded);
     other.unwrap();
     ask(&engine, "main", "next").await.unwrap();

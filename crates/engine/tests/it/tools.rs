@@ -136,6 +136,8 @@ pub(crate) fn call(tool: &str, args: Value) -> Invoke {
         model: None,
         subagent: false,
         asking: Asking::Others,
+        allow: None,
+        also: Vec::new(),
     }
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn canary_of(engine: &Engine) -> Option<String> {
 }
 
 pub(crate) async fn done(engine: &Engine, invoke: Invoke) -> ToolResult {
-    engine.invoke(invoke, &CancellationToken::new(), &|_| {}).await.unwrap()
+    engine.invoke(invoke, &CancellationToken::new(), Arc::new(|_| {})).await.unwrap()
 }
 
 /// A call that waits for somebody.
@@ -187,7 +189,7 @@ pub(crate) async fn asks(engine: &Engine, invoke: Invoke) -> Waiting {
     let (engine, cancel) = (engine.clone(), CancellationToken::new());
     let ends = cancel.clone();
     let call = spawn("test call", async move {
-        engine.invoke(invoke, &ends, &move |event| drop(sender.send(event))).await
+        engine.invoke(invoke, &ends, Arc::new(move |event| drop(sender.send(event)))).await
     });
     let first = tokio::time::timeout(Duration::from_secs(20), events.recv()).await.unwrap();
     let Some(ToolEvent::Approval { approval }) = first else { panic!("it did not ask: {first:?}") };
@@ -288,7 +290,7 @@ async fn no_call_works_in_our_own_state(bench: &Bench<'_>) {
     let state = engine.home().root();
     for root in [state.to_owned(), state.join("service"), link.clone(), link.join("agents")] {
         let invoke = Invoke { root: Some(root.clone()), ..call("ls", json!({})) };
-        let refused = engine.invoke(invoke, &CancellationToken::new(), &|_| {}).await.unwrap_err();
+        let refused = engine.invoke(invoke, &CancellationToken::new(), Arc::new(|_| {})).await.unwrap_err();
         assert_eq!(refused.body().code, ErrorCode::HomeUnusable, "{}", root.display());
     }
     assert!(done(&engine, canary()).await.ok, "the workspace is inside and open");

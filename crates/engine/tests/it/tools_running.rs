@@ -170,7 +170,7 @@ async fn whoever_stops_waiting_ends_what_runs(bench: &Bench<'_>) {
     let engine = workshop(bench, full, &runner).await;
     let cancel = CancellationToken::new();
     let (running, ends) = (engine.clone(), cancel.clone());
-    let call = spawn("test call", async move { running.invoke(exec("ls"), &ends, &|_| {}).await });
+    let call = spawn("test call", async move { running.invoke(exec("ls"), &ends, Arc::new(|_| {})).await });
     until("it started", async || !started(&runner).is_empty()).await;
     assert!(!runner.killed.is_cancelled());
     cancel.cancel();

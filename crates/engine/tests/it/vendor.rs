@@ -208,7 +208,7 @@ pub(crate) fn price(tokens: [u64; 4]) -> Cost {
 }
 
 /// Objects are joined, anything else is replaced.
-fn merge(into: &mut Value, more: &Value) {
+pub(crate) fn merge(into: &mut Value, more: &Value) {
     match (into, more) {
         (Value::Object(into), Value::Object(more)) => {
             for (name, value) in more {

@@ -8,13 +8,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 use tidegate_engine::{Follower, Submitted, Wish};
-use tidegate_protocol::api::{Ask, AskAnswer, AskEvent};
-use tidegate_protocol::{ErrorBody, ReplyTarget, RunEventBody};
+use tidegate_protocol::api::{Ask, AskAnswer, AskEvent, CallLine};
+use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunEventBody, ToolUse};
 use tidegate_storage::SessionChoice;
 
-use crate::answer::Answered;
+use crate::answer::{Answered, Refusal};
 use crate::body;
-use crate::gate::Gate;
+use crate::gate::{Entrance, Gate};
 use crate::names::answering_key_of;
 use crate::presence::{Leaving, Presence};
 
@@ -35,23 +35,39 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
         timeout,
         thinking: ask.thinking,
     };
-    let spec = engine.settings().asked_spec(&key.scope, &wish)?;
+    let mut spec = engine.asked_spec(&key, &wish).await?;
+    spec.shadow |= ask.dry_run;
+    if let Some(tools) = ask.tools {
+        check_root(&gate, &tools)?;
+        spec.tools = tools;
+    }
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,
         session: if ask.new_session { SessionChoice::Fresh } else { SessionChoice::Current },
         ephemeral: false,
         text: ask.text,
+        commands: ask.commands,
         client_key: None,
         idempotency: Some(ask.key),
         spec,
         reply: ReplyTarget::Caller,
-        patience: Some(PATIENCE),
+        join: ask.join,
+        // What joins a run under way waits for it, however long that takes.
+        patience: ask.join.is_none().then_some(PATIENCE),
     };
     let (submitted, presence) = gate.submit(request, Leaving::Aborts).await?;
     let lines = Lines::new(gate, submitted, presence);
     let body = Body::from_stream(stream::unfold(lines, Lines::next));
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+/// Whoever is at the machine may point file tools at a folder of theirs; a page or a program elsewhere may not.
+fn check_root(gate: &Gate, tools: &ToolUse) -> Result<(), Refusal> {
+    if tools.root.is_none() || matches!(gate.entrance, Entrance::Control) {
+        return Ok(());
+    }
+    Err(Refusal::new(ErrorCode::Forbidden, "a folder for tools is chosen through the control socket only"))
 }
 
 /// The lines of one answer. Dropping them before the last one means that the caller went away.
@@ -88,10 +104,9 @@ impl Lines {
         while let Some(event) = follower.next().await {
             let delta = match &event.body {
                 RunEventBody::TextDelta { text } => AskEvent::Delta { text: text.clone() },
-                notice @ (RunEventBody::ModelSwitched { .. } | RunEventBody::OverBudget { .. }) => {
-                    AskEvent::Notice { notice: notice.clone() }
-                }
-                _ => continue,
+                // The last line tells the end.
+                RunEventBody::Completed { .. } | RunEventBody::Failed { .. } => continue,
+                notice => AskEvent::Notice { notice: notice.clone() },
             };
             self.follower = Some(follower);
             let before = std::mem::replace(&mut self.attempt, event.attempt);
@@ -120,6 +135,8 @@ fn last(end: Result<tidegate_engine::Answer, ErrorBody>) -> AskEvent {
             text: answer.text,
             origin: answer.origin,
             usage: answer.usage,
+            calls: answer.calls.into_iter().map(|(call, result)| CallLine { call, result }).collect(),
+            tool_error: answer.tool_error,
         }),
         Err(error) => AskEvent::Error { error },
     }

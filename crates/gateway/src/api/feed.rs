@@ -19,7 +19,7 @@ use tidegate_protocol::{RunEvent, RunEventBody, RunId, RunState, SessionId, Sess
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::answer::{Answered, Refusal};
-use crate::api::snapshot;
+use crate::api::snapshot::{self, Commanded};
 use crate::gate::Gate;
 use crate::names::key_of;
 
@@ -55,7 +55,9 @@ struct Feed {
 struct Tail {
     run: RunId,
     follower: Follower,
-    /// Attempt and number of the last event the reader has.
+    /// Attempt and number of the last piece of text that was read here.
+    read: (u32, u64),
+    /// The same for the last one the reader has.
     last: (u32, u64),
 }
 
@@ -86,7 +88,7 @@ impl Feed {
 
     async fn follow(&self, run: RunId, last: (u32, u64)) -> Option<Tail> {
         let follower = self.gate.engine().follow(run).await.ok()?;
-        Some(Tail { run, follower, last })
+        Some(Tail { run, follower, read: (0, 0), last })
     }
 
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
@@ -99,7 +101,10 @@ impl Feed {
                     self.change(change).await
                 }
                 Woken::Bus(Some(Ok(_))) => Ok(()),
-                Woken::Run(Some(event)) => self.progress(&event).await,
+                Woken::Run(Some(event)) => {
+                    self.progress(&event);
+                    Ok(())
+                }
                 Woken::Run(None) => {
                     self.tail = None;
                     Ok(())
@@ -139,8 +144,18 @@ impl Feed {
             self.put("run", &changed);
             return Ok(());
         }
-        self.tail.take_if(|tail| tail.run == run_id);
+        let heard = self.tail.take_if(|tail| tail.run == run_id).is_some_and(|tail| tail.last.1 > 0);
         let lines = snapshot::lines_of(&self.gate, run_id).await?;
+        if lines.is_none() {
+            match snapshot::commanded(&self.gate, run_id).await? {
+                Some(Commanded::Reset) => return self.begin().await,
+                // It was over before anybody could listen.
+                Some(Commanded::Said(text)) if !heard => {
+                    self.put("delta", &Delta { run_id, attempt, seq: 1, text });
+                }
+                Some(Commanded::Said(_)) | None => {}
+            }
+        }
         if lines.as_ref().is_some_and(|(session, _)| self.session.is_some_and(|shown| shown != *session)) {
             // The conversation began anew: the reader's log is another one.
             return self.begin().await;
@@ -153,29 +168,18 @@ impl Feed {
         Ok(())
     }
 
-    async fn progress(&mut self, event: &RunEvent) -> Result<(), Refusal> {
-        let Some(tail) = self.tail.as_mut() else { return Ok(()) };
-        let text = match &event.body {
-            RunEventBody::TextDelta { text } => text.clone(),
-            // Counted, so that the reader sees no gap.
-            RunEventBody::Started | RunEventBody::ModelSwitched { .. } | RunEventBody::OverBudget { .. } => {
-                String::new()
-            }
-            // The bus tells the end, with everything that belongs to it.
-            RunEventBody::Completed { .. } | RunEventBody::Failed { .. } => return Ok(()),
-        };
-        let at = (event.attempt, event.seq);
-        if at <= tail.last {
-            return Ok(());
+    fn progress(&mut self, event: &RunEvent) {
+        let Some(tail) = self.tail.as_mut() else { return };
+        let Some(text) = words_of(&event.body) else { return };
+        let before = if tail.read.0 == event.attempt { tail.read.1 } else { 0 };
+        tail.read = (event.attempt, before + 1);
+        if tail.read <= tail.last {
+            return;
         }
-        let expected = if at.0 == tail.last.0 { tail.last.1 + 1 } else { 1 };
-        if at.1 != expected {
-            return self.begin().await;
-        }
-        tail.last = at;
-        let delta = Delta { run_id: event.run_id, attempt: event.attempt, seq: event.seq, text };
+        tail.last = tail.read;
+        let delta =
+            Delta { run_id: event.run_id, attempt: event.attempt, seq: tail.read.1, text: text.to_owned() };
         self.put("delta", &delta);
-        Ok(())
     }
 
     fn put(&mut self, event: &str, data: &impl Serialize) {
@@ -184,6 +188,28 @@ impl Feed {
             Ok(json) => self.ready.push_back(Bytes::from(format!("event: {event}\ndata: {json}\n\n"))),
             Err(error) => tracing::error!(%error, event, "an event cannot be written"),
         }
+    }
+}
+
+/// What the page shows of a run under way. The bus tells the rest, with everything that belongs to it.
+fn words_of(body: &RunEventBody) -> Option<&str> {
+    match body {
+        RunEventBody::TextDelta { text } => Some(text),
+        RunEventBody::Started
+        | RunEventBody::ThinkingDelta { .. }
+        | RunEventBody::ToolStarted { .. }
+        | RunEventBody::ToolUpdate { .. }
+        | RunEventBody::ToolEnded { .. }
+        | RunEventBody::ApprovalAsked { .. }
+        | RunEventBody::ApprovalSettled { .. }
+        | RunEventBody::Steered { .. }
+        | RunEventBody::CompactionStarted { .. }
+        | RunEventBody::CompactionEnded { .. }
+        | RunEventBody::Usage { .. }
+        | RunEventBody::ModelSwitched { .. }
+        | RunEventBody::OverBudget { .. }
+        | RunEventBody::Completed { .. }
+        | RunEventBody::Failed { .. } => None,
     }
 }
 

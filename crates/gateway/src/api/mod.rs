@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod ask;
+pub(crate) mod branches;
 pub(crate) mod feed;
 pub(crate) mod health;
 pub(crate) mod login;

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use axum::extract::{Path, State};
+use tidegate_engine::session_name;
 use tidegate_protocol::api::{Deleted, SessionItem, SessionList};
 use tidegate_protocol::{Message, Place, RunState, SessionKey};
 use tidegate_storage::{RunFilter, RunRow, SessionFilter, SessionRow};
 
 use crate::answer::{Answered, Refusal, json};
 use crate::gate::Gate;
-use crate::names::{key_of, name_of};
+use crate::names::key_of;
 use crate::openai::is_one_off;
 
 /// Conversations shown.
@@ -34,7 +35,7 @@ pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
     for row in rows.iter().filter(|row| !is_one_off(&row.key)) {
         listed.insert(&row.key);
         sessions.push(SessionItem {
-            name: name_of(&default, &row.key),
+            name: session_name(&default, &row.key),
             title: title(&gate, row).await?,
             updated_at: row.updated_at,
             running: active.contains(&row.key),
@@ -44,7 +45,7 @@ pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
     for run in without_answer.iter().filter(|run| !is_one_off(&run.key)) {
         if listed.insert(&run.key) {
             sessions.push(SessionItem {
-                name: name_of(&default, &run.key),
+                name: session_name(&default, &run.key),
                 title: if is_named(&run.key) { shortened(&run.input.text()) } else { run.key.label() },
                 updated_at: run.created_at,
                 running: active.contains(&run.key),
@@ -76,11 +77,15 @@ fn is_named(key: &SessionKey) -> bool {
     matches!(key.place, Place::Named { .. }) && key.thread.is_none()
 }
 
-/// What the conversation began with; a place that has a name of its own keeps it.
+/// What somebody called it, or how it began; a place that has a name of its own keeps it.
 async fn title(gate: &Gate, row: &SessionRow) -> Result<String, Refusal> {
     if !is_named(&row.key) {
         return Ok(row.key.label());
     }
+    if let Some(title) = &row.title {
+        return Ok(title.clone());
+    }
+    // Written by a release that kept no titles.
     let engine = gate.engine();
     let first = engine.library().entries(engine.tenant(), row.id, 0, 1).await?;
     let text = first.first().and_then(|entry| entry.body.message()).map(Message::text).unwrap_or_default();

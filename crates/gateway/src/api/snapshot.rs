@@ -1,7 +1,7 @@
 //! A conversation as it stands: the end of its log, and the runs that are not in it.
 
 use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot};
-use tidegate_protocol::{Entry, Message, Role, RunId, RunState, SessionId, SessionKey};
+use tidegate_protocol::{Entry, Message, Role, RunCommand, RunId, RunState, SessionId, SessionKey};
 use tidegate_storage::{RunFilter, RunLookup, RunRow};
 
 use crate::answer::Refusal;
@@ -36,8 +36,10 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
     };
     let session = session.map(|row| row.id);
     // Newest first, as far back as this log goes: what another log answered was another conversation.
-    let of_this_log =
-        rows.into_iter().take_while(|row| row.state != RunState::Completed || row.session == session);
+    let of_this_log = rows.into_iter().take_while(|row| match &row.spec.command {
+        Some(command) => *command != RunCommand::Reset || row.state != RunState::Completed,
+        None => row.state != RunState::Completed || row.session == session,
+    });
     let mut runs: Vec<RunLine> =
         of_this_log.filter(|row| !is_answered(row, &messages)).map(|row| run_line(gate, row)).collect();
     runs.reverse();
@@ -47,10 +49,38 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
 /// Whether the log has a run's answer. The row may be older than the log that was read after it.
 fn is_answered(row: &RunRow, messages: &[LogLine]) -> bool {
     let in_log = |line: &LogLine| line.run_id == row.id && line.role == Role::Assistant;
-    row.state == RunState::Completed || messages.iter().any(in_log)
+    (row.state == RunState::Completed && said(row).is_none()) || messages.iter().any(in_log)
+}
+
+/// What a command answered. No log has it.
+fn said(row: &RunRow) -> Option<String> {
+    match &row.spec.command {
+        Some(RunCommand::Say { text }) if row.state == RunState::Completed && !text.is_empty() => {
+            Some(text.clone())
+        }
+        _ => None,
+    }
+}
+
+/// How a command ended, for whoever watches.
+pub(crate) enum Commanded {
+    /// The conversation began anew.
+    Reset,
+    Said(String),
+}
+
+/// What came of a run that was a command.
+pub(crate) async fn commanded(gate: &Gate, run: RunId) -> Result<Option<Commanded>, Refusal> {
+    let engine = gate.engine();
+    let row = engine.library().run(engine.tenant(), &RunLookup::Id(run)).await?;
+    Ok(row.filter(|row| row.state == RunState::Completed).and_then(|row| match &row.spec.command {
+        Some(RunCommand::Reset) => Some(Commanded::Reset),
+        _ => said(&row).map(Commanded::Said),
+    }))
 }
 
 fn run_line(gate: &Gate, row: RunRow) -> RunLine {
+    let said = said(&row).map(|text| PartialText { text, seq: 1 });
     let partial = gate.engine().partial(row.id).filter(|_| !row.state.is_terminal());
     RunLine {
         run_id: row.id,
@@ -59,7 +89,7 @@ fn run_line(gate: &Gate, row: RunRow) -> RunLine {
         at: row.created_at,
         error: row.error,
         attempt: partial.as_ref().map_or(row.attempt, |partial| partial.attempt),
-        partial: partial.map(|partial| PartialText { text: partial.text, seq: partial.seq }),
+        partial: partial.map(|partial| PartialText { text: partial.text, seq: partial.seq }).or(said),
         state: row.state,
     }
 }

@@ -1,6 +1,7 @@
 //! Running one tool for whoever sits at this computer. The answer comes line by line on the same connection.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -41,6 +42,8 @@ pub(crate) async fn invoke(State(gate): State<Gate>, request: Request) -> Answer
         model: None,
         subagent: false,
         asking: asked.asking,
+        allow: None,
+        also: Vec::new(),
     };
     let (sender, receiver) = mpsc::channel(WAITING);
     let cancel = CancellationToken::new();
@@ -53,8 +56,9 @@ pub(crate) async fn invoke(State(gate): State<Gate>, request: Request) -> Answer
 }
 
 async fn run(gate: Gate, invoke: Invoke, cancel: CancellationToken, lines: mpsc::Sender<ToolEvent>) {
-    let tell = |event| drop(lines.try_send(event));
-    let last = match gate.engine().invoke(invoke, &cancel, &tell).await {
+    let told = lines.clone();
+    let tell = Arc::new(move |event| drop(told.try_send(event)));
+    let last = match gate.engine().invoke(invoke, &cancel, tell).await {
         Ok(result) => ToolEvent::Result { result },
         Err(error) => ToolEvent::Error { error: error.body() },
     };

@@ -80,10 +80,12 @@ fn translate(
         session: SessionChoice::Current,
         ephemeral: conversation.one_off,
         text,
+        commands: false,
         client_key: idempotency.clone(),
         idempotency,
         spec,
         reply: ReplyTarget::Caller,
+        join: None,
         patience: None,
     };
     Ok((request, leaving))

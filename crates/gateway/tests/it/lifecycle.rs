@@ -9,7 +9,7 @@ use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::AskEvent;
 use tidegate_testkit::client::ClientError;
 
-use crate::ask::ask;
+use crate::ask::{ask, said};
 use crate::house::{House, LONG};
 use crate::wire::EventReader;
 
@@ -58,7 +58,7 @@ async fn a_listener_that_stops_finishes_what_it_answers_and_refuses_the_rest() {
     let house = House::held().await;
     house.models.let_through(1);
     let (_, mut local) = house.client().ask(&ask("hi", "k1"), LONG).await.unwrap();
-    assert!(matches!(local.next(LONG).await, Ok(Some(AskEvent::Delta { .. }))));
+    assert!(matches!(said(&mut local).await, Some(AskEvent::Delta { .. })));
     let mut feed = EventReader::new(house.owner("GET", "/api/v1/sessions/main/events").open().await);
     feed.expect("snapshot").await;
     for server in [&house.port, &house.control] {

@@ -3,6 +3,7 @@
 
 mod access;
 mod ask;
+mod branches;
 mod feed;
 mod house;
 mod lifecycle;

@@ -43,7 +43,7 @@ async fn conversations_are_listed_by_their_last_use_under_names_that_lead_back()
         .map(|item| (&item["name"], &item["title"], &item["running"]))
         .collect();
     let expected = [
-        (&json!("trip to /"), &json!("Where to go in May?"), &json!(false)),
+        (&json!("trip to /"), &json!("Where to go"), &json!(false)),
         (&json!("main"), &json!("main"), &json!(false)),
     ];
     assert_eq!(shown, expected);

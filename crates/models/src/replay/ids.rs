@@ -27,7 +27,7 @@ const MARK: usize = 8;
 
 impl Ids {
     /// The id in this form, but for clashes.
-    pub(super) fn normal(self, id: &str, same: bool) -> String {
+    pub(crate) fn normal(self, id: &str, same: bool) -> String {
         let plain = || id.chars().filter(char::is_ascii_alphanumeric);
         let normal = match self {
             Self::Keep => id.to_owned(),

@@ -13,6 +13,7 @@ use tidegate_protocol::{Block, Message, Origin, StopReason};
 use crate::catalogue::ModelInfo;
 pub(crate) use ids::Ids;
 use ids::Renaming;
+pub use pairs::{Paired, paired};
 
 /// What stands for an image that the model cannot read.
 const NO_IMAGE: &str = "[an image was here; this model reads no images]";
@@ -21,11 +22,17 @@ const NO_IMAGE: &str = "[an image was here; this model reads no images]";
 pub(crate) fn replay(messages: &[Message], model: &ModelInfo, ids: Ids) -> Vec<Message> {
     let mut renaming = Renaming::new(ids);
     let mut out = Vec::with_capacity(messages.len());
+    let at = |place: usize| messages.get(place);
     for turn in pairs::turns(messages) {
         match turn {
-            pairs::Turn::User(message) => out.push(seen(message, model)),
-            pairs::Turn::Assistant { message, results } => {
-                let results = results.iter().map(|result| seen(result, model));
+            pairs::Turn::User(place) => out.extend(at(place).map(|message| seen(message, model))),
+            pairs::Turn::Assistant { at: place, results } => {
+                let Some(message) = at(place) else { continue };
+                let results = results.iter().filter_map(|result| match result {
+                    Paired::At(place) => at(*place),
+                    Paired::Missing(result) => Some(result),
+                });
+                let results = results.map(|result| seen(result, model));
                 answer(message, results, model, &mut renaming, &mut out);
             }
         }

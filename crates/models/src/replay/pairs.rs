@@ -8,31 +8,57 @@ use tidegate_protocol::{Block, Message};
 use super::is_whole;
 
 /// What a call without a result is answered with.
-pub(super) const NO_RESULT: &str = "no result was recorded; the run was interrupted";
+pub(super) const NO_RESULT: &str =
+    "no result was recorded: the run was interrupted, and whether the call took effect is unknown";
+
+/// A message of a conversation in which every call has its result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Paired {
+    /// The one at this place of what was given.
+    At(usize),
+    /// The result that was missing.
+    Missing(Message),
+}
+
+/// A conversation with each result directly behind its call, in the order of the calls. A user's message that stood
+/// between the two is moved behind them, the first of two results wins, results without a call are left out, and so are
+/// answers that failed or were stopped, with all that belongs to them.
+pub fn paired<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Paired> {
+    let mut out = Vec::new();
+    for turn in turns(messages) {
+        match turn {
+            Turn::User(at) => out.push(Paired::At(at)),
+            Turn::Assistant { at, results } => {
+                out.push(Paired::At(at));
+                out.extend(results);
+            }
+        }
+    }
+    out
+}
 
 /// A piece of the conversation that stands by itself.
-pub(super) enum Turn<'a> {
-    User(&'a Message),
+pub(super) enum Turn {
+    User(usize),
     /// As many results as the message has calls, in their order.
     Assistant {
-        message: &'a Message,
-        results: Vec<Message>,
+        at: usize,
+        results: Vec<Paired>,
     },
 }
 
-/// The conversation in turns. A result belongs to the assistant's message before it; users' messages between the two are
-/// moved behind it. What belongs to a message that is left out is left out too.
-pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
-    let mut turns = Vec::with_capacity(messages.len());
+/// The conversation in turns. A result belongs to the assistant's message before it.
+pub(super) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Turn> {
+    let mut turns = Vec::new();
     let mut open: Option<Open<'_>> = None;
-    for message in messages {
+    for (at, message) in messages.into_iter().enumerate() {
         match message {
             Message::User { .. } => match &mut open {
-                Some(open) => open.behind.push(message),
-                None => turns.push(Turn::User(message)),
+                Some(open) => open.behind.push(at),
+                None => turns.push(Turn::User(at)),
             },
             Message::Assistant { stop_reason, .. } if is_whole(*stop_reason) => {
-                close(open.replace(Open::new(message)), &mut turns);
+                close(open.replace(Open::new(at, message)), &mut turns);
             }
             Message::Assistant { content, .. } => {
                 if let Some(open) = &mut open {
@@ -41,7 +67,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
             }
             Message::ToolResult { tool_call_id, .. } => {
                 if let Some(open) = &mut open {
-                    open.answer(tool_call_id, message);
+                    open.answer(tool_call_id, at);
                 }
             }
         }
@@ -52,27 +78,28 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 
 /// An assistant's message whose results are being looked for.
 struct Open<'a> {
-    message: &'a Message,
+    at: usize,
+    timestamp: i64,
     calls: Vec<Call<'a>>,
     /// Ids of calls in messages that were left out since.
     omitted: HashSet<&'a str>,
-    behind: Vec<&'a Message>,
+    behind: Vec<usize>,
 }
 
 struct Call<'a> {
     id: &'a str,
     name: &'a str,
-    result: Option<&'a Message>,
+    result: Option<usize>,
 }
 
 impl<'a> Open<'a> {
-    fn new(message: &'a Message) -> Self {
+    fn new(at: usize, message: &'a Message) -> Self {
         let calls = calls(message.content()).map(|(id, name)| Call { id, name, result: None }).collect();
-        Self { message, calls, omitted: HashSet::new(), behind: Vec::new() }
+        Self { at, timestamp: message.timestamp(), calls, omitted: HashSet::new(), behind: Vec::new() }
     }
 
     /// The first call of that id that has none yet: two calls of one id have two results.
-    fn answer(&mut self, id: &str, result: &'a Message) {
+    fn answer(&mut self, id: &str, result: usize) {
         if self.omitted.contains(id) {
             return;
         }
@@ -82,23 +109,22 @@ impl<'a> Open<'a> {
     }
 }
 
-fn close<'a>(open: Option<Open<'a>>, turns: &mut Vec<Turn<'a>>) {
-    let Some(Open { message, calls, behind, .. }) = open else { return };
-    let Message::Assistant { timestamp, .. } = message else { return };
-    let results = calls.iter().map(|call| call.result.cloned().unwrap_or_else(|| missing(call, *timestamp)));
-    turns.push(Turn::Assistant { message, results: results.collect() });
+fn close(open: Option<Open<'_>>, turns: &mut Vec<Turn>) {
+    let Some(Open { at, timestamp, calls, behind, .. }) = open else { return };
+    let result = |call: &Call<'_>| call.result.map_or_else(|| missing(call, timestamp), Paired::At);
+    turns.push(Turn::Assistant { at, results: calls.iter().map(result).collect() });
     turns.extend(behind.into_iter().map(Turn::User));
 }
 
-fn missing(call: &Call<'_>, timestamp: i64) -> Message {
-    Message::ToolResult {
+fn missing(call: &Call<'_>, timestamp: i64) -> Paired {
+    Paired::Missing(Message::ToolResult {
         tool_call_id: call.id.to_owned(),
         tool_name: call.name.to_owned(),
         content: vec![Block::text(NO_RESULT)],
         is_error: true,
         details: None,
         timestamp,
-    }
+    })
 }
 
 fn calls(content: &[Block]) -> impl Iterator<Item = (&str, &str)> {

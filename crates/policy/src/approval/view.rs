@@ -1,7 +1,7 @@
 //! What a person is shown. Every text that came from outside is inert.
 
 use serde_json::{Map, Value};
-use tidegate_protocol::api::{AllowRuleView, ApprovalView};
+use tidegate_protocol::api::{AllowRuleView, ApprovalView, PrefixRule};
 
 use super::shell::{lines, quoted};
 use super::{AllowMatch, AllowRule, Approval, CommandMatch, Question};
@@ -34,11 +34,23 @@ pub fn view(approval: &Approval) -> ApprovalView {
         subjects: question.subjects.iter().map(subject).collect(),
         preview: question.preview.as_deref().map(inert),
         rule: question.rule.as_ref().map(rule_in_words),
+        prefix: prefix(question),
         answered_by: answered.map(|answered| inert_line(&answered.by)),
         answer_reason: answered.and_then(|answered| answered.reason.as_deref()).map(inert),
         created_at: approval.created_at,
         expires_at: approval.expires_at,
     }
+}
+
+/// The rule for the program's own command and whatever follows: `git log …` of `git log -1 --oneline`.
+fn prefix(question: &Question) -> Option<PrefixRule> {
+    let [launch] = question.plan.as_ref()?.launches().collect::<Vec<_>>()[..] else { return None };
+    let [_, command, _, ..] = launch.argv.as_slice() else { return None };
+    if command.starts_with('-') {
+        return None;
+    }
+    let rule = question.rule_for(Some(1))?;
+    Some(PrefixRule { words: 1, rule: rule_in_words(&rule) })
 }
 
 /// Where programs start, or what paths are relative to; nothing for a call that has to do with neither.
@@ -155,6 +167,17 @@ mod tests {
         assert_eq!((view.agent.as_str(), view.session.as_str(), view.tool.as_str()), ("main", "cli", "exec"));
         assert_eq!((view.state.as_str(), view.requester.as_str()), ("pending", "a"));
         assert_eq!((view.reason.as_str(), view.created_at, view.expires_at), ("every command asks", 10, 20));
+    }
+
+    #[test]
+    fn a_prefix_is_offered_where_whatever_follows_can_do_no_harm() {
+        let offered =
+            |call: &[&str]| shown(&exec_call(&[call])).prefix.map(|prefix| (prefix.words, prefix.rule));
+        assert_eq!(offered(&["git", "log", "-1"]), Some((1, "/usr/bin/git log …".to_owned())));
+        for call in [&["git", "log"][..], &["git", "push", "origin"], &["git", "-C", "log"], &["git"]] {
+            assert_eq!(offered(call), None, "{call:?}");
+        }
+        assert_eq!(shown(&exec_call(&[&["git", "log", "-1"], &["head", "-1", "x"]])).prefix, None);
     }
 
     #[test]

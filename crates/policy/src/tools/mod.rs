@@ -52,6 +52,8 @@ pub enum StageKind {
     Group,
     Sandbox,
     Subagent,
+    /// What somebody asked for one run.
+    Run,
     /// How far the session is trusted.
     Trust,
     /// How dangerous the tool is.

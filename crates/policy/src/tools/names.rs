@@ -6,7 +6,7 @@ use super::glob;
 
 /// Every tool that is part of the program, in its own spelling, also those that come with a later part of it: a list
 /// that names one of them is no mistake.
-pub const BUILT_IN: [&str; 32] = [
+pub const BUILT_IN: [&str; 33] = [
     "agents_list",
     "apply_patch",
     "browser",
@@ -22,6 +22,7 @@ pub const BUILT_IN: [&str; 32] = [
     "http.request",
     "image",
     "ls",
+    "memory_append",
     "memory_get",
     "memory_search",
     "message",
@@ -48,7 +49,7 @@ const FS: [&str; 9] =
 const RUNTIME: [&str; 2] = ["exec", "process"];
 pub(super) const WEB: [&str; 3] = ["web_search", "web_fetch", "http.request"];
 pub(super) const BROWSER: &str = "browser";
-const MEMORY: [&str; 2] = ["memory_search", "memory_get"];
+const MEMORY: [&str; 3] = ["memory_search", "memory_get", "memory_append"];
 const SESSIONS: [&str; 5] =
     ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
 const UI: [&str; 2] = ["browser", "canvas"];
@@ -187,7 +188,7 @@ mod tests {
             ),
             ("group:runtime", &["exec", "process"]),
             ("Group:Web", &["http.request", "web_fetch", "web_search"]),
-            ("group:memory", &["memory_get", "memory_search"]),
+            ("group:memory", &["memory_append", "memory_get", "memory_search"]),
             (
                 "group:sessions",
                 &["session_status", "sessions_history", "sessions_list", "sessions_send", "sessions_spawn"],

@@ -84,6 +84,9 @@ pub struct ApprovalView {
     /// The rule that `allow-always` saves; absent when it cannot be saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// A wider rule that may be saved instead; absent where what follows could do harm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<PrefixRule>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,16 @@ pub struct ApprovalView {
     pub created_at: i64,
     #[ts(type = "number")]
     pub expires_at: i64,
+}
+
+/// A rule for every command that begins like this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct PrefixRule {
+    /// What to answer with: how many words after the program's name must be the same.
+    pub words: u32,
+    /// The rule in words.
+    pub rule: String,
 }
 
 /// `POST /api/v1/approvals/{id}`.

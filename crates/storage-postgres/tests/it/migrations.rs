@@ -13,8 +13,8 @@ use tidegate_storage::{
 use tidegate_storage_postgres::{Mode, PostgresStore};
 
 use crate::scratch::{
-    NOW, Scratch, accept, begin, enlisted, finish, id, key, part, principal, random_name, send, tenant,
-    with_schema,
+    NOW, Scratch, accept, begin, enlisted, finish, id, key, newest, part, principal, random_name, send,
+    tenant, with_schema,
 };
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn what_a_newer_release_adds_disturbs_nobody_who_is_running() {
         let key = key("acme", "a");
         for round in 0..3 {
             let lease = begin(&store, &key, owner).await;
-            store.context(&lease, 9).await.unwrap();
+            store.context(&lease, newest(9)).await.unwrap();
             store.finish(&lease, finish(&lease, &["x"], vec![part("l", "1")])).await.unwrap();
             let sending = send(&store, lease.tenant(), &owner, "l").await;
             store.settle_send(&sending, SendOutcome::Sent { id: "r".into() }, NOW).await.unwrap();

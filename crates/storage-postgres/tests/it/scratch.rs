@@ -6,12 +6,12 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use tidegate_protocol::{
     EntryBody, Id, Limits, Message, ModelRef, Origin, OutboundTarget, ReplyTarget, RunSpec, Scope,
-    SessionKey, TenantId, Usage,
+    SessionKey, TenantId,
 };
 use tidegate_runtime::{SystemClock, new_id, spawn};
 use tidegate_storage::{
-    Accept, Admission, Ending, Finish, Idempotency, Instances as _, Lease, NewEntry, NewPart, NewRun,
-    NewSession, NextSend, Outbox as _, Owner, Principal, Runs as _, Sending, SessionChoice,
+    Accept, Admission, ContextLimits, Ending, Finish, Idempotency, Instances as _, Lease, NewEntry, NewPart,
+    NewRun, NewSession, NextSend, Outbox as _, Owner, Principal, Runs as _, Sending, SessionChoice,
 };
 use tidegate_storage_postgres::{Mode, PostgresOptions, PostgresStore};
 use tidegate_testkit::skip::skip_loudly;
@@ -123,6 +123,8 @@ pub(crate) fn accept(key: &SessionKey, owner: Owner) -> Accept {
             spec: RunSpec::new("r1", vec![model], Limits::new(60_000, 20)),
             input: Message::user("hi", NOW),
             reply: channel_reply(),
+            join: None,
+            parent: None,
         },
         session: SessionChoice::Current,
         new_session: NewSession { id: id(), alias: Some(format!("lc-{}", random_name())) },
@@ -173,12 +175,19 @@ pub(crate) fn finish(lease: &Lease, texts: &[&str], parts: Vec<NewPart>) -> Fini
     Finish {
         ending: Ending::Completed(origin()),
         entries: texts.iter().map(|text| entry(text)).collect(),
-        usage: Usage::default(),
         calls: Vec::new(),
         parts,
+        announce: None,
+        closes_session: false,
+        context_tokens: None,
         principal: principal(&lease.key),
         now: NOW + 10,
     }
+}
+
+/// As much of a log as these many lines.
+pub(crate) fn newest(entries: u32) -> ContextLimits {
+    ContextLimits { entries, ..ContextLimits::NONE }
 }
 
 pub(crate) async fn enlisted(store: &PostgresStore) -> Owner {

@@ -3,13 +3,13 @@
 use serde_json::json;
 use tidegate_protocol::{RunState, SendOutcome, ToolRunState};
 use tidegate_storage::{
-    AbortOutcome, Admission, Claim, Instances as _, Intent, Journal as _, Library as _, NewToolRun, NextSend,
-    Outbox as _, OutboxState, RunFilter, RunLookup, Runs as _, SCHEMA, SessionFilter, StoreError,
+    AbortOutcome, Admission, Claim, Instances as _, Journal as _, Library as _, NewToolRun, NextSend,
+    Outbox as _, OutboxState, RunFilter, RunLookup, Runs as _, SCHEMA, SessionFilter, Step, StoreError,
     ToolOutcome,
 };
 
 use crate::scratch::{
-    NOW, accept, begin, enlisted, entry, finish, id, key, part, principal, send, with_schema,
+    NOW, accept, begin, enlisted, entry, finish, id, key, newest, part, principal, send, with_schema,
 };
 
 #[tokio::test]
@@ -24,17 +24,14 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
 
         let tool =
             NewToolRun { id: id(), call_id: "c1\0".into(), tool_name: "t".into(), args: json!({"a": "\0"}) };
-        let intent = Intent { entries: vec![entry("one"), entry("two")], tool_run: tool.clone(), now: NOW };
-        store.intend(&lease, intent).await.unwrap();
-        let outcome = ToolOutcome {
-            tool_run: tool.id,
-            state: ToolRunState::Succeeded,
-            result: json!([1]),
-            entries: vec![entry("three")],
-            now: NOW,
-        };
-        store.result(&lease, outcome.clone(), None).await.unwrap();
-        let twice = store.result(&lease, outcome, None).await.unwrap_err();
+        let entries = vec![entry("one"), entry("two")];
+        let intent = Step { entries, begun: vec![tool.clone()], now: NOW, ..Step::default() };
+        store.step(&lease, intent).await.unwrap();
+        let outcome = ToolOutcome { tool_run: tool.id, state: ToolRunState::Succeeded, result: json!([1]) };
+        let entries = vec![entry("three")];
+        let outcome = Step { ended: vec![outcome], entries, now: NOW, ..Step::default() };
+        store.step(&lease, outcome.clone()).await.unwrap();
+        let twice = store.step(&lease, outcome).await.unwrap_err();
         assert!(matches!(twice, StoreError::NotFound(_)), "{twice:?}");
         assert!(
             store.session(&key).await.unwrap().is_none(),
@@ -56,8 +53,9 @@ async fn a_turn_with_a_tool_and_a_reply_is_kept_in_order() {
         let tools = store.tool_runs(lease.tenant(), lease.run).await.unwrap();
         assert_eq!(tools.len(), 1);
         assert_eq!((tools[0].call_id.as_str(), &tools[0].result), ("c1\0", &Some(json!([1]))));
-        let context = store.context(&lease, 2).await.unwrap();
-        assert_eq!(context.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [3, 4]);
+        let context = store.context(&lease, newest(2)).await.unwrap();
+        let seqs: Vec<i64> = context.entries.iter().map(|entry| entry.seq).collect();
+        assert_eq!(seqs, [1, 2, 3, 4], "a run's own lines are read whatever the limit");
 
         let session = store.session(&key).await.unwrap().unwrap();
         assert_eq!(

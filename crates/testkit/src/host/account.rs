@@ -34,12 +34,14 @@ pub enum Account {
     Flaps,
     /// Takes the process with it when it renders [`POISON`].
     Fatal,
+    /// People who do not wait for an answer: what they write joins the run under way if it says so.
+    Hasty,
 }
 
 impl Account {
     /// Those that deliver and send, each with another answer to doubt.
     pub const SOUND: [Self; 3] = [Self::SameKey, Self::ReadBack, Self::Blind];
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::SameKey,
         Self::ReadBack,
         Self::Blind,
@@ -48,6 +50,7 @@ impl Account {
         Self::Down,
         Self::Flaps,
         Self::Fatal,
+        Self::Hasty,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Account {
             Self::Down => "down",
             Self::Flaps => "flaps",
             Self::Fatal => "fatal",
+            Self::Hasty => "hasty",
         }
     }
 
@@ -78,11 +82,12 @@ impl Account {
             Self::Panics => Reception::Panics,
             Self::EndsAtOnce => Reception::EndsAtOnce,
             Self::Down => Reception::Down,
+            Self::Hasty => Reception::Elsewhere,
         }
     }
 
     pub(super) fn receives(self) -> bool {
-        self.reception() == Reception::Receives
+        matches!(self.reception(), Reception::Receives | Reception::Elsewhere)
     }
 
     pub(super) fn connect(
@@ -93,7 +98,7 @@ impl Account {
         faults: Faults,
     ) -> Arc<dyn Connector> {
         let doubt = match self {
-            Self::SameKey | Self::Flaps | Self::Fatal => Doubt::SameKey,
+            Self::SameKey | Self::Flaps | Self::Fatal | Self::Hasty => Doubt::SameKey,
             Self::ReadBack => Doubt::ReadBack,
             _ => Doubt::Blind,
         };

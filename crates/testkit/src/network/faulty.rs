@@ -73,6 +73,8 @@ pub enum Reception {
     /// Never gets a connection.
     Down,
     Panics,
+    /// What people write is taken in by somebody else; this one only sends.
+    Elsewhere,
 }
 
 /// Who connects, and what is wrong with it.
@@ -227,6 +229,7 @@ impl Faulty {
             channel: channel.clone(),
             account_id: account.clone(),
             peer: Peer { kind: PeerKind::Dm, id: posted.peer.clone() },
+            sender_id: None,
             thread_id: None,
             message: InboundMessage {
                 id: posted.id.clone(),
@@ -259,6 +262,7 @@ impl Connector for Faulty {
             Reception::EndsAtOnce => return Ok(()),
             Reception::Down => return Err(ConnectorError::Lost("no connection".to_owned())),
             Reception::Panics => panic_as_asked(),
+            Reception::Elsewhere => std::future::pending().await,
         }
         if self.still_down() {
             return Err(ConnectorError::Lost("no connection yet".to_owned()));

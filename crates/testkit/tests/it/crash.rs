@@ -15,8 +15,13 @@ use crate::scene::{HOUR, log, next_send};
 on_both_backends! {
     an_accept_is_all_or_nothing,
     a_claim_is_all_or_nothing,
-    an_intent_is_all_or_nothing,
-    a_result_is_all_or_nothing,
+    a_step_is_all_or_nothing,
+    a_compaction_is_all_or_nothing,
+    a_joining_is_all_or_nothing,
+    a_note_of_a_flush_is_all_or_nothing,
+    a_fork_is_all_or_nothing,
+    a_title_is_all_or_nothing,
+    a_choice_of_settings_is_all_or_nothing,
     a_finish_is_all_or_nothing,
     an_abort_is_all_or_nothing,
     a_deletion_is_all_or_nothing,
@@ -63,12 +68,32 @@ async fn a_claim_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::Claim).await;
 }
 
-async fn an_intent_is_all_or_nothing(store: &mut ScratchStore) {
-    all_or_nothing(store, Verb::Intend).await;
+async fn a_step_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Step).await;
 }
 
-async fn a_result_is_all_or_nothing(store: &mut ScratchStore) {
-    all_or_nothing(store, Verb::Result).await;
+async fn a_compaction_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Compact).await;
+}
+
+async fn a_joining_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Absorb).await;
+}
+
+async fn a_note_of_a_flush_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::NoteFlush).await;
+}
+
+async fn a_fork_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::Fork).await;
+}
+
+async fn a_title_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::SetTitle).await;
+}
+
+async fn a_choice_of_settings_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::SetSessionSettings).await;
 }
 
 async fn a_finish_is_all_or_nothing(store: &mut ScratchStore) {

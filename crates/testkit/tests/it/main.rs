@@ -31,3 +31,4 @@ mod model;
 mod properties;
 mod scene;
 mod spending;
+mod tools_killed;

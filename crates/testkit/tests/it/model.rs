@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tidegate_protocol::{EntryId, OutboxId, RunId, RunState, SessionId, SessionKey};
+use tidegate_protocol::{EntryId, JoinMode, OutboxId, RunId, RunState, SessionId, SessionKey};
 use tidegate_storage::{Lease, OutboxState, Owner};
 
 /// The number of an owner, session, run, lease or part in the order it appeared.
@@ -33,6 +33,11 @@ pub(crate) struct Run {
     pub(crate) state: RunState,
     pub(crate) attempt: u32,
     pub(crate) log: Option<SessionId>,
+    pub(crate) join: Option<JoinMode>,
+    /// The run that started it.
+    pub(crate) parent: Option<Number>,
+    /// How often it was granted, also when that did not count as an attempt.
+    pub(crate) grants: u32,
     pub(crate) span: Option<(i64, i64)>,
     pub(crate) deleted: bool,
 }
@@ -57,13 +62,46 @@ pub(crate) struct Part {
     pub(crate) owner: Option<Owner>,
 }
 
+/// A log: whose it is, and all its lines, also those that the store keeps in another log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) session: Number,
+    pub(crate) lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) id: EntryId,
+    pub(crate) run: RunId,
+    /// The first line that is kept, if this is a summary.
+    pub(crate) keeps: Option<i64>,
+}
+
+impl Log {
+    /// The last line that is not shown any more.
+    pub(crate) fn floor(&self) -> i64 {
+        self.lines.iter().rev().find_map(|line| line.keeps).map_or(0, |kept| kept - 1)
+    }
+
+    /// The lines that are shown.
+    pub(crate) fn shown(&self) -> Vec<EntryId> {
+        let hidden = usize::try_from(self.floor()).expect("short logs");
+        let shown = self.lines.iter().skip(hidden).filter(|line| line.keeps.is_none());
+        shown.map(|line| line.id).collect()
+    }
+
+    /// The newest summary.
+    pub(crate) fn summary(&self) -> Option<EntryId> {
+        self.lines.iter().rev().find(|line| line.keeps.is_some()).map(|line| line.id)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(crate) sessions: Vec<Session>,
     pub(crate) runs: Vec<Run>,
     pub(crate) granted: Vec<Granted>,
-    /// Lines of every log: the entry and its run.
-    pub(crate) logs: BTreeMap<SessionId, Vec<(EntryId, RunId)>>,
+    pub(crate) logs: BTreeMap<SessionId, Log>,
     /// In the order of commits.
     pub(crate) parts: Vec<Part>,
 }
@@ -102,6 +140,7 @@ impl Model {
         let model = &mut self.runs[run];
         model.attempt += 1;
         model.state = RunState::Running;
+        model.grants += 1;
         let current = self.sessions[session].current.filter(|_| !model.fresh);
         let log = current.unwrap_or(model.new_session);
         model.log = Some(log);
@@ -123,24 +162,92 @@ impl Model {
 
     /// Appends to the log of a lease's run.
     pub(crate) fn append(&mut self, lease: Number, entries: &[EntryId]) -> i64 {
-        let Granted { lease, run, .. } = &self.granted[lease];
-        let lines = self.logs.entry(lease.session).or_default();
-        let before = i64::try_from(lines.len()).expect("short logs");
-        lines.extend(entries.iter().map(|entry| (*entry, lease.run)));
-        let head = i64::try_from(lines.len()).expect("short logs");
-        if head > before {
-            let first = self.runs[*run].span.map_or(before + 1, |(first, _)| first);
-            self.runs[*run].span = Some((first, head));
+        let run = self.granted[lease].lease.run;
+        self.append_lines(lease, entries.iter().map(|id| Line { id: *id, run, keeps: None }).collect())
+    }
+
+    /// Appends a summary that keeps the lines from one on. `None` when that is refused.
+    pub(crate) fn compact(&mut self, lease: Number, id: EntryId, keeps: i64) -> Option<i64> {
+        let Granted { lease: granted, .. } = &self.granted[lease];
+        let (floor, head) =
+            self.logs.get(&granted.session).map_or((0, 0), |log| (log.floor(), log.lines.len()));
+        let head = i64::try_from(head).expect("short logs");
+        if keeps <= floor || keeps > head + 1 {
+            return None;
         }
-        if lines.is_empty() {
-            self.logs.remove(&lease.session);
+        let line = Line { id, run: granted.run, keeps: Some(keeps) };
+        Some(self.append_lines(lease, vec![line]))
+    }
+
+    fn append_lines(&mut self, lease: Number, new: Vec<Line>) -> i64 {
+        let Granted { lease, run, session, .. } = &self.granted[lease];
+        let known = self.logs.get(&lease.session).map_or(0, |log| log.lines.len());
+        let before = i64::try_from(known).expect("short logs");
+        if new.is_empty() {
+            return before;
         }
+        let log = self.logs.entry(lease.session).or_insert(Log { session: *session, lines: Vec::new() });
+        log.lines.extend(new);
+        let head = i64::try_from(log.lines.len()).expect("short logs");
+        let first = self.runs[*run].span.map_or(before + 1, |(first, _)| first);
+        self.runs[*run].span = Some((first, head));
         head
+    }
+
+    /// Takes in what waits to join, in order.
+    pub(crate) fn absorb(&mut self, lease: Number, mode: JoinMode) -> Vec<Number> {
+        let (session, owner) = (self.granted[lease].session, self.granted[lease].lease.owner);
+        // All networks are one here; a caller's answer reaches none.
+        let reaches_network = self.runs[self.granted[lease].run].channel;
+        let mut joined = Vec::new();
+        while let Some(&run) = self.sessions[session].queue.front() {
+            let model = &mut self.runs[run];
+            let wants = match mode {
+                JoinMode::Steer => model.join == Some(JoinMode::Steer),
+                JoinMode::Note => matches!(model.join, Some(JoinMode::Steer | JoinMode::Note)),
+                JoinMode::FollowUp => model.join.is_some(),
+            };
+            let is_reached = !model.channel || reaches_network;
+            if !wants
+                || !is_reached
+                || model.fresh
+                || model.grants > 0
+                || (!model.channel && model.acceptor != owner)
+            {
+                break;
+            }
+            model.state = RunState::Joined;
+            self.sessions[session].queue.pop_front();
+            joined.push(run);
+        }
+        joined
+    }
+
+    /// A log that has the lines of another one, as the current one of a session.
+    pub(crate) fn fork(&mut self, source: SessionId, after: usize, session: Number, id: SessionId) {
+        let lines = self.logs[&source].lines[..after].to_vec();
+        self.logs.insert(id, Log { session, lines });
+        self.sessions[session].current = Some(id);
+        self.sessions[session].exists = true;
+    }
+
+    /// The runs that a run started, and those they started, that have not ended.
+    pub(crate) fn descendants(&self, run: Number) -> Vec<Number> {
+        let mut tree = vec![run];
+        let mut next = 0;
+        while let Some(&parent) = tree.get(next) {
+            let children =
+                self.runs.iter().enumerate().filter(|(_, run)| run.parent == Some(parent) && !run.deleted);
+            tree.extend(children.map(|(number, _)| number));
+            next += 1;
+        }
+        tree.into_iter().skip(1).filter(|run| !self.runs[*run].state.is_terminal()).collect()
     }
 
     pub(crate) fn finish(&mut self, lease: Number, state: RunState) {
         let Granted { lease, session, run, .. } = &self.granted[lease];
-        if state == RunState::Completed {
+        // A log begins with its first line; without one there is none to move to.
+        if state == RunState::Completed && self.logs.contains_key(&lease.session) {
             self.sessions[*session].current = Some(lease.session);
         }
         self.sessions[*session].holder = None;
@@ -256,13 +363,11 @@ impl Model {
 
     /// Removes a session with everything in it and answers the names of its logs.
     pub(crate) fn delete(&mut self, session: Number) -> Vec<String> {
-        let mut names = Vec::new();
-        for run in self.runs.iter_mut().filter(|run| run.session == session && !run.deleted) {
+        for run in self.runs.iter_mut().filter(|run| run.session == session) {
             run.deleted = true;
-            if let Some(log) = run.log.filter(|log| self.logs.remove(log).is_some()) {
-                names.push(log.to_string());
-            }
         }
+        let logs = self.logs.extract_if(.., |_, log| log.session == session);
+        let mut names: Vec<String> = logs.map(|(id, _)| id.to_string()).collect();
         self.parts.retain(|part| !self.runs[part.run].deleted);
         let session = &mut self.sessions[session];
         (session.exists, session.current, session.fence) = (false, None, 0);

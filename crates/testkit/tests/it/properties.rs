@@ -1,68 +1,23 @@
 //! Generated sequences of verbs by two owners over three sessions. Whatever the order, every answer is the one that
 //! the model gives, fences only go up, positions have no gap, and an end stays an end.
 
+mod steps;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tidegate_protocol::{RunState, SendOutcome, ToolRunState};
+use tidegate_protocol::{JoinMode, RunState, SendOutcome, ToolRunState, Usage};
 use tidegate_storage::{
-    AbortOutcome, Accept, Accepted, Admission, Claim, Decided, Finish, Finished, Intent, NextSend,
-    OutboxState, Owner, RunFilter, Sending, SessionChoice, StoreError,
+    AbortOutcome, Absorb, Accept, Accepted, Admission, Claim, ContextLimits, Decided, Finish, Finished,
+    Forked, NextSend, OutboxState, Owner, RunFilter, Sending, SessionChoice, Step as RunStep, StoreError,
 };
-use tidegate_testkit::requests::{Requests, channel_reply};
+use tidegate_testkit::requests::{Requests, at_once, channel_reply};
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::{Backend, ScratchStore};
 
-use crate::model::{Model, Number, Part, Run};
+use self::steps::{Asked, SESSIONS, Step, step};
+use crate::model::{Line, Log, Model, Number, Part, Run};
 use crate::scene::HOUR;
-
-const SESSIONS: usize = 3;
-
-/// One step. Numbers are taken modulo what there is.
-#[derive(Debug, Clone)]
-enum Step {
-    Accept { session: usize, owner: usize, claim: bool, channel: bool, fresh: bool, key: Option<u8> },
-    Claim { session: usize, owner: usize },
-    TakeOver { session: usize, owner: usize },
-    Intend { lease: usize },
-    Result { lease: usize, next: bool },
-    Finish { lease: usize, completed: bool, lines: usize, parts: usize },
-    Abort { run: usize },
-    Restart { owner: usize },
-    Release { lease: usize },
-    ClaimSend { owner: usize, lane: usize },
-    Settle { sending: usize, outcome: u8 },
-    Retry { part: usize },
-    Drop { part: usize },
-    Delete { session: usize },
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let (session, owner, number) = (0..SESSIONS, 0..2_usize, 0..64_usize);
-    // Most steps are about what is under way: the last leases and sends come up more often than stale ones.
-    let recent = prop_oneof![3 => Just(usize::MAX), 1 => number.clone()];
-    prop_oneof![
-        6 => (session.clone(), owner.clone(), any::<[bool; 3]>(), proptest::option::weighted(0.2, 0..3_u8))
-            .prop_map(|(session, owner, [claim, channel, fresh], key)| {
-                Step::Accept { session, owner, claim, channel, fresh, key }
-            }),
-        4 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::Claim { session, owner }),
-        1 => (session.clone(), owner.clone()).prop_map(|(session, owner)| Step::TakeOver { session, owner }),
-        3 => recent.clone().prop_map(|lease| Step::Intend { lease }),
-        2 => (recent.clone(), any::<bool>()).prop_map(|(lease, next)| Step::Result { lease, next }),
-        5 => (recent.clone(), any::<bool>(), 0..3_usize, 0..3_usize)
-            .prop_map(|(lease, completed, lines, parts)| Step::Finish { lease, completed, lines, parts }),
-        2 => number.clone().prop_map(|run| Step::Abort { run }),
-        1 => recent.clone().prop_map(|lease| Step::Release { lease }),
-        1 => number.clone().prop_map(|part| Step::Retry { part }),
-        1 => number.prop_map(|part| Step::Drop { part }),
-        1 => owner.clone().prop_map(|owner| Step::Restart { owner }),
-        3 => (owner, 0..2_usize).prop_map(|(owner, lane)| Step::ClaimSend { owner, lane }),
-        2 => (recent, 0..4_u8).prop_map(|(sending, outcome)| Step::Settle { sending, outcome }),
-        1 => session.prop_map(|session| Step::Delete { session }),
-    ]
-}
 
 /// The last one for `usize::MAX`, else the number modulo what there is.
 fn pick(number: usize, count: usize) -> Option<usize> {
@@ -76,7 +31,7 @@ struct World<'a> {
     model: Model,
     owners: Vec<Owner>,
     /// Tools without a result, with their lease.
-    open_tools: Vec<(Number, Intent)>,
+    open_tools: Vec<(Number, RunStep)>,
     sendings: Vec<Sending>,
     /// What an idempotency key stands for: the session asked for, and the run.
     keys: [Option<(usize, Number)>; 3],
@@ -85,9 +40,10 @@ struct World<'a> {
 impl World<'_> {
     async fn play(&mut self, step: Step) {
         match step {
-            Step::Accept { session, owner, claim, channel, fresh, key } => {
-                self.accept(session, owner, claim, [channel, fresh], key).await;
-            }
+            Step::Accept(asked) => self.accept(asked).await,
+            Step::Absorb { lease, mode } => self.absorb(lease, mode).await,
+            Step::Compact { lease, keeps } => self.compact(lease, keeps).await,
+            Step::Fork { session, log, after } => self.fork(session, log, after).await,
             Step::Claim { session, owner } => self.claim(session, owner).await,
             Step::TakeOver { session, owner } => self.take_over(session, owner).await,
             Step::Intend { lease } => self.intend(lease).await,
@@ -106,14 +62,9 @@ impl World<'_> {
         }
     }
 
-    async fn accept(
-        &mut self,
-        session: usize,
-        owner: usize,
-        claim: bool,
-        [channel, fresh]: [bool; 2],
-        key: Option<u8>,
-    ) {
+    async fn accept(&mut self, asked: Asked) {
+        let Asked { session, owner, claim, channel, fresh, key, join, parent } = asked;
+        let parent = parent.and_then(|parent| pick(parent, self.model.runs.len()));
         // What a key stands for after its session was deleted is nobody's promise.
         let key = key
             .map(usize::from)
@@ -129,11 +80,19 @@ impl World<'_> {
         if channel {
             accept.run.reply = channel_reply();
         }
+        accept.run.join = join;
+        accept.run.parent = parent.map(|parent| self.model.runs[parent].id);
         let answer = self.store.accept(accept.clone()).await;
         if let Some((asked, run)) = key.and_then(|key| self.keys[key]) {
             let replayed = Accepted { run: self.model.runs[run].id, admission: Admission::Replayed };
             let expected = if asked == session { Ok(replayed) } else { Err(StoreError::IdempotencyConflict) };
             assert_eq!(answer, expected);
+            return;
+        }
+        if parent.is_some_and(|parent| {
+            self.model.runs[parent].deleted || self.model.runs[parent].state.is_terminal()
+        }) {
+            assert_eq!(answer, Err(StoreError::StaleFence));
             return;
         }
         let ahead = self.model.ahead(session);
@@ -147,6 +106,9 @@ impl World<'_> {
             state: RunState::Queued,
             attempt: 0,
             log: None,
+            join,
+            parent,
+            grants: 0,
             span: None,
             deleted: false,
         });
@@ -206,7 +168,7 @@ impl World<'_> {
     async fn intend(&mut self, lease: usize) {
         let Some(lease) = pick(lease, self.model.granted.len()) else { return };
         let intent = self.make.intent(vec![self.make.user("question")]);
-        let answer = self.store.intend(&self.model.granted[lease].lease, intent.clone()).await;
+        let answer = self.store.step(&self.model.granted[lease].lease, intent.clone()).await;
         if self.model.holds(lease) {
             answer.unwrap();
             self.model.append(lease, &[intent.entries[0].id]);
@@ -223,17 +185,21 @@ impl World<'_> {
         let intent = match open {
             Some(open) => self.open_tools[open].1.clone(),
             None if holds => return,
-            None => self.make.intent(Vec::new()),
+            None => self.make.intent(vec![]),
         };
-        let outcome = self.make.outcome(&intent, ToolRunState::Succeeded, vec![self.make.user("result")]);
+        let outcome = self.make.outcome(&intent, &ToolRunState::Succeeded, vec![self.make.user("result")]);
         let next = next.then(|| self.make.intent(vec![self.make.assistant("next")]));
-        let answer = self.store.result(&self.model.granted[lease].lease, outcome.clone(), next.clone()).await;
+        let step = match &next {
+            Some(next) => at_once(outcome.clone(), next.clone()),
+            None => outcome.clone(),
+        };
+        let answer = self.store.step(&self.model.granted[lease].lease, step).await;
         if !holds {
             assert_eq!(answer, Err(StoreError::StaleFence));
             return;
         }
         answer.unwrap();
-        self.open_tools.retain(|(_, open)| open.tool_run.id != intent.tool_run.id);
+        self.open_tools.retain(|(_, open)| open.begun[0].id != intent.begun[0].id);
         self.model.append(lease, &[outcome.entries[0].id]);
         if let Some(next) = next {
             self.model.append(lease, &[next.entries[0].id]);
@@ -261,7 +227,7 @@ impl World<'_> {
         let head_seq = self.model.append(lease, &entries);
         self.model.finish(lease, finish.ending.state());
         let more = !self.model.sessions[session].queue.is_empty();
-        assert_eq!(answer, Ok(Finished { head_seq, more }));
+        assert_eq!(answer, Ok(Finished { head_seq, more, usage: Usage::default(), announced: None }));
         self.add_parts(run, finish);
     }
 
@@ -285,11 +251,60 @@ impl World<'_> {
         } else if before.state.is_terminal() {
             AbortOutcome::AlreadyEnded(before.state)
         } else {
-            self.model.abort(run);
-            self.forget_tools(run);
+            for run in std::iter::once(run).chain(self.model.descendants(run)) {
+                self.model.abort(run);
+                self.forget_tools(run);
+            }
             AbortOutcome::Aborted
         };
         assert_eq!(answer, expected);
+    }
+
+    async fn absorb(&mut self, lease: usize, mode: JoinMode) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let answer =
+            self.store.absorb(&self.model.granted[lease].lease, Absorb::quietly(mode, self.make.now())).await;
+        if !self.model.holds(lease) {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+            return;
+        }
+        let absorbed = answer.unwrap();
+        let joined = self.model.absorb(lease, mode);
+        let expected: Vec<_> = joined.iter().map(|run| self.model.runs[*run].id).collect();
+        assert_eq!(absorbed.iter().map(|joined| joined.run).collect::<Vec<_>>(), expected);
+        let lines: Vec<_> = absorbed.iter().map(|joined| joined.entry().id).collect();
+        self.model.append(lease, &lines);
+    }
+
+    async fn compact(&mut self, lease: usize, keeps: i64) {
+        let Some(lease) = pick(lease, self.model.granted.len()) else { return };
+        let compaction = self.make.compaction(keeps);
+        let answer = self.store.compact(&self.model.granted[lease].lease, compaction.clone()).await;
+        if !self.model.holds(lease) {
+            assert_eq!(answer, Err(StoreError::StaleFence));
+            return;
+        }
+        match self.model.compact(lease, compaction.id, keeps) {
+            Some(head) => assert_eq!(answer, Ok(head)),
+            None => assert!(matches!(answer, Err(StoreError::NotFound(_))), "{answer:?}"),
+        }
+    }
+
+    async fn fork(&mut self, session: usize, log: usize, after: usize) {
+        let Some(log) = pick(log, self.model.logs.len()) else { return };
+        let (source, lines) =
+            self.model.logs.iter().nth(log).map(|(id, log)| (*id, log.lines.len())).unwrap();
+        let fork = self.make.fork(source, i64::try_from(after).unwrap(), &self.model.sessions[session].key);
+        let answer = self.store.fork(&self.make.principal(), fork.clone()).await;
+        let id = fork.new_session.id;
+        if self.model.ahead(session) > 0 {
+            assert_eq!(answer, Err(StoreError::SessionBusy));
+        } else if after > lines {
+            assert!(matches!(answer, Err(StoreError::NotFound(_))), "{answer:?}");
+        } else {
+            assert_eq!(answer, Ok(Forked { session: id, before: self.model.sessions[session].current }));
+            self.model.fork(source, after, session, id);
+        }
     }
 
     /// The owner's process dies and starts again.
@@ -460,13 +475,22 @@ impl World<'_> {
             let found = store.session(&session.key).await.unwrap();
             assert_eq!(found.map(|row| (row.id, row.current)), session.current.map(|log| (log, true)));
         }
-        for (log, lines) in &self.model.logs {
-            let found = store.entries(tenant, *log, 0, ALL).await.unwrap();
+        for (id, log) in &self.model.logs {
+            let found = store.entries(tenant, *id, 0, ALL).await.unwrap();
             let found: Vec<_> =
                 found.iter().map(|line| (line.seq, line.id, line.parent_id, line.run_id)).collect();
             let mut parent = None;
-            let line = |(seq, (id, run)): (i64, &(_, _))| (seq, *id, parent.replace(*id), *run);
-            assert_eq!(found, (1..).zip(lines).map(line).collect::<Vec<_>>());
+            let line = |(seq, line): (i64, &Line)| (seq, line.id, parent.replace(line.id), line.run);
+            assert_eq!(found, (1..).zip(&log.lines).map(line).collect::<Vec<_>>());
+        }
+        for lease in self.model.sessions.iter().filter_map(|session| session.holder) {
+            let lease = &self.model.granted[lease].lease;
+            let limits = ContextLimits { entries: ALL, ..ContextLimits::NONE };
+            let found = store.context(lease, limits).await.unwrap();
+            let shown: Vec<_> = found.entries.iter().map(|line| line.id).collect();
+            let log = self.model.logs.get(&lease.session);
+            assert_eq!(shown, log.map(Log::shown).unwrap_or_default());
+            assert_eq!(found.summary.map(|line| line.id), log.and_then(Log::summary));
         }
         for (number, run) in self.model.runs.iter().enumerate() {
             let found = store.outbox_of(tenant, run.id).await.unwrap();

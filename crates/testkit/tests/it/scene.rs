@@ -2,8 +2,8 @@
 
 use tidegate_protocol::{Entry, InstanceId, RunId, RunState, SessionKey, TenantId, Usage};
 use tidegate_storage::{
-    Accept, Admission, AuditRow, Claim, Finish, Lease, NewEntry, NewPart, OutboxState, Owner, Recovered,
-    Result, RunLookup, RunRow, Sending, Sweep,
+    Accept, Admission, AuditRow, Claim, ContextLimits, Finish, Lease, NewEntry, NewPart, OutboxState, Owner,
+    Recovered, Result, RunLookup, RunRow, Sending, Sweep,
 };
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::script;
@@ -114,6 +114,11 @@ pub(crate) async fn log(store: &ScratchStore, lease: &Lease) -> Vec<Entry> {
     store.entries(lease.tenant(), lease.session, 0, ALL).await.unwrap()
 }
 
+/// The newest lines that a run is shown.
+pub(crate) async fn context(store: &ScratchStore, lease: &Lease, entries: u32) -> Vec<Entry> {
+    store.context(lease, ContextLimits { entries, ..ContextLimits::NONE }).await.unwrap().entries
+}
+
 /// The states of a run's outgoing parts.
 pub(crate) async fn outbox_states(store: &ScratchStore, make: &Requests, run: RunId) -> Vec<OutboxState> {
     store.outbox_of(make.tenant(), run).await.unwrap().into_iter().map(|row| row.state).collect()
@@ -138,6 +143,9 @@ pub(crate) fn waiting_row(accept: &Accept) -> RunRow {
         spec: accept.run.spec.clone(),
         input: accept.run.input.clone(),
         reply: accept.run.reply.clone(),
+        join: accept.run.join,
+        joined: None,
+        parent: accept.run.parent,
         error: None,
         usage: Usage::default(),
         entries: None,

@@ -95,6 +95,7 @@ impl CustomSpec {
             input_schema,
             risk: self.risk,
             idempotent: self.idempotent,
+            steady: false,
             timeout: Some(self.timeout),
         })
     }

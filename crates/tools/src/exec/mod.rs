@@ -9,7 +9,7 @@ mod collect;
 mod command;
 pub(crate) mod folder;
 mod input;
-mod keys;
+pub(crate) mod keys;
 mod lookup;
 mod names;
 mod outcome;

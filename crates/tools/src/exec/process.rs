@@ -46,8 +46,8 @@ enum Action {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Arguments {
-    /// list: all; poll: new output; log: lines; write, submit (with Enter), send-keys, paste: input; kill; clear: forget
-    /// a finished one; remove: kill and forget.
+    /// list: all; poll: new output; log: lines; write, submit (with Enter), send-keys, paste: input; clear: forget a
+    /// finished one; remove: kill and forget.
     action: Action,
     /// Which one; for everything but list.
     session_id: Option<String>,
@@ -112,8 +112,7 @@ pub struct ProcessTool {
 
 impl ProcessTool {
     pub fn new(processes: Arc<Processes>) -> Self {
-        let description = "Looks after commands that exec left running in the background: list, poll, log, write, \
-                           submit, send-keys, paste, kill, clear, remove.";
+        let description = "Looks after commands that exec left running in the background.";
         let spec = ToolSpec {
             risk: Risk::Execute,
             idempotent: false,

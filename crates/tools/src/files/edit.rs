@@ -16,13 +16,13 @@ pub(super) struct Edit;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Args {
-    /// The file, relative to the working folder.
+    /// The file.
     #[serde(default)]
     pub(super) path: Option<String>,
     /// The same as path.
     #[serde(default, rename = "file_path")]
     pub(super) file_path: Option<String>,
-    /// The text to replace, exactly as it is in the file. It has to be there once.
+    /// The text to replace, exactly as it is in the file.
     #[serde(default)]
     pub(super) old_text: Option<String>,
     /// The same as oldText.

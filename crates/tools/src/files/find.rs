@@ -21,7 +21,7 @@ pub(super) struct Find;
 pub(super) struct Args {
     /// A glob such as *.rs, src/**/*.ts or {a,b}.md.
     pub(super) pattern: String,
-    /// The folder to look in, relative to the working folder.
+    /// The folder to look in.
     #[serde(default = "here")]
     pub(super) path: String,
     /// How many paths.
@@ -38,8 +38,7 @@ impl FileWork for Find {
     type Args = Args;
 
     fn spec() -> ToolSpec {
-        let description = "Find files and folders by glob. What .gitignore names is left out. Paths are relative to \
-                           the working folder.";
+        let description = "Find files and folders by glob. What .gitignore names is left out.";
         ToolSpec { aliases: vec!["glob".to_owned()], ..ToolSpec::of::<Args>("find", description) }
     }
 

@@ -31,7 +31,7 @@ impl FileWork for ReadFile {
     type Args = Args;
 
     fn spec() -> ToolSpec {
-        ToolSpec::of::<Args>("fs.read_file", "Read a whole text file.")
+        ToolSpec { steady: true, ..ToolSpec::of::<Args>("fs.read_file", "Read a whole text file.") }
     }
 
     fn prepare(args: &Args, root: &Root) -> Result<Preparation, ToolFailure> {

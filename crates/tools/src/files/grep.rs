@@ -32,7 +32,7 @@ pub(super) struct Grep;
 pub(super) struct Args {
     /// A regular expression, or the text itself with literal.
     pub(super) pattern: String,
-    /// The file or folder, relative to the working folder.
+    /// The file or folder.
     #[serde(default = "here")]
     pub(super) path: String,
     /// Only files that fit this glob, such as *.rs.
@@ -62,7 +62,7 @@ impl FileWork for Grep {
 
     fn spec() -> ToolSpec {
         let description = "Search files for a regular expression, line by line. Binary files and what .gitignore names \
-                           are left out. Paths are relative to the working folder.";
+                           are left out.";
         ToolSpec::of::<Args>("grep", description)
     }
 

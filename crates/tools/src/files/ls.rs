@@ -16,7 +16,7 @@ pub(super) struct Ls;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The folder, relative to the working folder.
+    /// The folder.
     #[serde(default = "here")]
     pub(super) path: String,
     /// How many entries.

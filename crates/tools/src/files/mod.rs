@@ -26,6 +26,7 @@ mod fs_list_dir;
 mod fs_read_file;
 mod grep;
 mod ls;
+mod memory_append;
 mod patch;
 mod read;
 mod replace;
@@ -53,6 +54,7 @@ pub fn file_tools() -> Vec<Arc<dyn Tool>> {
         FileTool::<grep::Grep>::shared(),
         FileTool::<fs_list_dir::ListDir>::shared(),
         FileTool::<fs_read_file::ReadFile>::shared(),
+        FileTool::<memory_append::MemoryAppend>::shared(),
     ]
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Read;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The file, relative to the working folder.
+    /// The file.
     #[serde(default)]
     pub(super) path: Option<String>,
     /// The same as path.
@@ -51,7 +51,8 @@ impl FileWork for Read {
     fn spec() -> ToolSpec {
         let description = "Read a text file or an image (png, jpeg, gif, webp). Shows at most 2000 lines or 50 KB; \
                            use offset and limit to read on.";
-        ToolSpec { aliases: vec!["file.read".to_owned()], ..ToolSpec::of::<Args>("read", description) }
+        let aliases = vec!["file.read".to_owned()];
+        ToolSpec { aliases, steady: true, ..ToolSpec::of::<Args>("read", description) }
     }
 
     fn prepare(args: &Args, root: &Root) -> Result<Preparation, ToolFailure> {

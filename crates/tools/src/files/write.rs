@@ -15,7 +15,7 @@ pub(super) struct Write;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The file, relative to the working folder. Folders on the way are made.
+    /// The file. Folders on the way are made.
     #[serde(default)]
     pub(super) path: Option<String>,
     /// The same as path.

@@ -70,12 +70,23 @@ impl Stamp {
 impl Found<'_> {
     /// Reads the file at the end.
     pub(crate) fn read(&self, cap: u64) -> Result<Content, PathError> {
-        let name = match &self.end {
-            End::File(name) => name,
-            End::Folder => return Err(PathError::IsAFolder(self.asked.clone())),
-            End::Missing { .. } => return Err(PathError::Missing(self.asked.clone())),
-        };
-        read_in(self.root, self.folder(), self.device(), name, &self.asked, cap)
+        read_in(self.root, self.folder(), self.device(), self.file_name()?, &self.asked, cap)
+    }
+
+    /// Reads no more than the beginning of the file at the end.
+    pub(super) fn beginning(&self, most: u64) -> Result<Vec<u8>, PathError> {
+        let file = open_regular(self.root, self.folder(), self.device(), self.file_name()?, &self.asked)?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes).map_err(|error| PathError::io(&self.asked, &error))?;
+        Ok(bytes)
+    }
+
+    fn file_name(&self) -> Result<&OsStr, PathError> {
+        match &self.end {
+            End::File(name) => Ok(name),
+            End::Folder => Err(PathError::IsAFolder(self.asked.clone())),
+            End::Missing { .. } => Err(PathError::Missing(self.asked.clone())),
+        }
     }
 
     /// The folder at the end.

@@ -12,10 +12,10 @@ use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
 use super::cache::Cache;
-use super::fence::fence;
 use super::html::Mode;
 use super::page::{Page, media_type, read};
 use super::{WebFetchSettings, arguments, beginning, chosen, failed, read_arguments, subjects};
+use crate::fence::fence;
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};

@@ -5,7 +5,6 @@
 
 mod cache;
 mod charset;
-mod fence;
 mod fetch;
 mod html;
 mod page;
@@ -23,7 +22,6 @@ use tidegate_policy::{Permitted, Subject, SubjectKind};
 
 use crate::tool::{Tool, ToolFailure};
 
-pub use fence::fence;
 pub use request::{HttpRequest, request};
 pub use search::{SearchProvider, WebSearchSettings};
 

@@ -49,6 +49,7 @@ fn each_tool_says_what_it_can_do_at_worst() {
         ("grep", Risk::Read, true),
         ("fs.list_dir", Risk::Read, true),
         ("fs.read_file", Risk::Read, true),
+        ("memory_append", Risk::Write, false),
     ];
     assert_eq!(said, expected.map(|(name, risk, idempotent)| (name.to_owned(), risk, idempotent)));
 }
@@ -69,6 +70,7 @@ fn the_arguments_models_were_trained_on_are_in_the_schema() {
         ),
         ("fs.list_dir", json!(["path", "recursive", "maxDepth"]), json!(["path"])),
         ("fs.read_file", json!(["path", "maxBytes"]), json!(["path"])),
+        ("memory_append", json!(["text", "file"]), json!(["text"])),
     ] {
         let schema = tool(name).spec().input_schema.clone();
         let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();

@@ -283,6 +283,7 @@ pub(crate) fn samples(web: &Web) -> Vec<(&'static str, Value, bool, &'static str
         ("write", json!({ "path": "sub/made.txt", "content": "made" }), false, "made.txt"),
         ("edit", json!({ "path": "notes.txt", "oldText": "alpha", "newText": "omega" }), false, "omega"),
         ("apply_patch", json!({ "input": patch }), false, "new.txt"),
+        ("memory_append", json!({ "text": "the tide turns at six", "file": "tides.md" }), false, "tides.md"),
         ("exec", json!({ "command": "printf done", "workdir": "sub" }), true, "done"),
         ("process", json!({ "action": "list" }), false, ""),
         ("web_fetch", json!({ "url": web.pages.url("/one") }), false, "page /one"),

@@ -5,12 +5,15 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use tidegate_protocol::SessionKey;
 use tidegate_protocol::api::ApprovalView;
 use tidegate_runtime::catalogue::Text;
 
 use super::words_of::{state, time_left};
 use crate::app::{App, now_ms};
+use crate::commands::sessions::label_of;
 use crate::commands::tools::fitted;
+use crate::output::printable;
 use crate::texts::tools as words;
 
 pub(in crate::commands) fn sheet(app: &App, view: &ApprovalView) -> String {
@@ -41,7 +44,7 @@ fn what(app: &App, view: &ApprovalView) -> String {
         part(words::Q_ARGS, &mut arguments(&view.args).into_iter());
     } else {
         let title = if view.shell { words::Q_SHELL } else { words::Q_COMMANDS };
-        part(title, &mut view.commands.iter().cloned());
+        part(title, &mut view.commands.iter().flat_map(|command| command.lines()).map(str::to_owned));
     }
     if let Some(preview) = &view.preview {
         part(words::Q_PREVIEW, &mut preview.lines().map(str::to_owned));
@@ -66,7 +69,9 @@ fn facts(app: &App, view: &ApprovalView, pending: bool) -> Vec<Vec<String>> {
     rows.extend(view.subjects.iter().filter(said).map(|subject| row(words::Q_TOUCHES, subject)));
     rows.push(row(words::Q_REASON, &view.reason));
     rows.push(row(words::Q_WHO, &view.requester));
-    rows.push(row(words::Q_SESSION, &view.session));
+    let session =
+        view.session.parse::<SessionKey>().map_or_else(|_| view.session.clone(), |key| label_of(&key));
+    rows.push(row(words::Q_SESSION, &printable(&session)));
     rows.push(row(words::Q_ID, &view.id.to_string()));
     if pending {
         rows.push(row(words::Q_EXPIRES, &time_left(app, view.expires_at - now_ms())));

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use tidegate_client::{Client, ClientError};
 use tidegate_engine::Answer;
-use tidegate_protocol::api::{Ask, AskEvent};
-use tidegate_protocol::{ErrorCode, RunId, RunSpec};
+use tidegate_protocol::api::{ApprovalView, Ask, AskAnswer, AskEvent};
+use tidegate_protocol::{ErrorCode, RunEventBody, RunId, RunSpec};
 use tidegate_runtime::Shutdown;
+use tokio::sync::mpsc;
 
-use super::tell;
-use crate::app::App;
+use super::inline::put_questions;
+use super::show::Show;
+use crate::app::{App, now_ms};
 use crate::failure::{Failure, Message};
-use crate::output::{print, print_line, printable};
+use crate::reach::answer_there;
 
 /// Longer than the holder's own deadline for the run: it says why it gave up.
 const GRACE: Duration = Duration::from_mins(1);
@@ -36,19 +38,21 @@ impl From<ClientError> for Joined {
     }
 }
 
-/// Asks, showing the text as it comes. Answers also whether it was shown already.
 pub(super) async fn ask(
     app: &App,
     client: &Client,
     asked: &Ask,
     spec: &RunSpec,
     patience: Duration,
-    json: bool,
-) -> Result<(Answer, bool), Joined> {
+    show: &mut Show,
+    questions: &mut mpsc::UnboundedReceiver<ApprovalView>,
+) -> Result<Answer, Joined> {
     let cancel = Shutdown::new();
-    let mut streamed = false;
     let answered = tokio::select! {
-        answered = follow(app, client, asked, spec, patience, json, &mut streamed) => answered,
+        answered = follow(client, asked, spec, patience, show) => answered,
+        never = put_questions(app, questions, async |id, said| answer_there(client, id, &said).await) => {
+            match never {}
+        }
         signal = cancel.on_signal() => {
             // Hanging up aborts the run.
             let mut failure = Failure::new(ErrorCode::Aborted, Message::plain("interrupted by a signal"));
@@ -56,51 +60,57 @@ pub(super) async fn ask(
             Err(Joined::Failed(failure))
         }
     };
-    if streamed {
-        let _ = print_line("");
-    }
-    Ok((answered?, streamed))
+    show.close();
+    answered
 }
 
 async fn follow(
-    app: &App,
     client: &Client,
     asked: &Ask,
     spec: &RunSpec,
     patience: Duration,
-    json: bool,
-    streamed: &mut bool,
+    show: &mut Show,
 ) -> Result<Answer, Joined> {
     let (_, mut stream) = client.ask(asked, patience.max(Duration::from_secs(1)) + GRACE).await?;
-    let limit = Duration::from_millis(spec.limits.deadline_ms).saturating_add(GRACE);
+    let usual = Duration::from_millis(spec.limits.deadline_ms).saturating_add(GRACE);
+    let mut limit = usual;
     loop {
-        match stream.next(limit).await? {
-            Some(AskEvent::Delta { text }) if !json => {
-                *streamed = true;
-                let _ = print(&printable(&text));
+        let event = stream.next(limit).await?;
+        limit = usual;
+        match event {
+            Some(AskEvent::Delta { text }) => show.event(&RunEventBody::TextDelta { text }),
+            Some(AskEvent::Notice { notice }) => {
+                limit = limit.saturating_add(waits_for_somebody(&notice));
+                show.event(&notice);
             }
-            Some(AskEvent::Notice { notice }) => tell(app.language(), &notice),
-            Some(AskEvent::Restarted) if *streamed => {
-                // What was shown does not count any more.
-                let _ = print_line("");
-            }
-            Some(AskEvent::Answer(answer)) => {
-                return Ok(Answer {
-                    run: answer.run_id,
-                    created_at: answer.created_at,
-                    session_name: answer.session_name,
-                    text: answer.text,
-                    origin: answer.origin,
-                    usage: answer.usage,
-                });
-            }
+            Some(AskEvent::Restarted) => show.restart(),
+            Some(AskEvent::Answer(answer)) => return Ok(read(answer)),
             // It was accepted and will not be run there; what became of it decides whether it is asked again.
             Some(AskEvent::Error { error }) if error.code == ErrorCode::Closing => {
                 return Err(Joined::Lost(stream.run()));
             }
             Some(AskEvent::Error { error }) => return Err(Joined::Failed(Failure::of_body(&error))),
-            Some(_) => {}
+            Some(AskEvent::Accepted { .. }) => {}
             None => return Err(Joined::Closing),
         }
+    }
+}
+
+/// How long a question may stay unanswered: the run's own time stands still meanwhile.
+fn waits_for_somebody(notice: &RunEventBody) -> Duration {
+    let RunEventBody::ApprovalAsked { approval, .. } = notice else { return Duration::ZERO };
+    Duration::from_millis(u64::try_from(approval.expires_at - now_ms()).unwrap_or(0))
+}
+
+fn read(answer: AskAnswer) -> Answer {
+    Answer {
+        run: answer.run_id,
+        created_at: answer.created_at,
+        session_name: answer.session_name,
+        text: answer.text,
+        origin: answer.origin,
+        usage: answer.usage,
+        calls: answer.calls.into_iter().map(|line| (line.call, line.result)).collect(),
+        tool_error: answer.tool_error,
     }
 }

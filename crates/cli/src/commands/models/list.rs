@@ -68,7 +68,7 @@ fn rows(known: &Known, parsed: &Parsed) -> Result<Vec<Row>, Failure> {
         for model in models_of(provider, &chain) {
             let reference = model.reference();
             rows.push(Row {
-                credential: !found.is_empty(),
+                credential: !found.is_empty() || provider.api == Api::Scripted,
                 alias: aliases.get(&reference.to_string()).cloned(),
                 place: chain.iter().position(|used| *used == reference),
                 model,

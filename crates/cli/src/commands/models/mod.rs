@@ -16,7 +16,7 @@ pub(super) use status::status;
 pub(super) use test::test;
 use tidegate_config::Loaded;
 use tidegate_engine::{Home, Settings, SettingsError};
-use tidegate_models::{Catalogue, Forgetful, ModelInfo, Registry, StandingStore};
+use tidegate_models::{Api, Catalogue, Forgetful, ModelInfo, Registry, StandingStore};
 use tidegate_protocol::{ErrorCode, ModelRef};
 
 use crate::app::{App, home_of};
@@ -70,9 +70,11 @@ impl Known {
         })
     }
 
-    /// Whether something could be shown to the provider of this model.
+    /// Whether something could be shown to the provider of this model. A script of one's own wants nothing.
     fn has_credential(&self, model: &ModelRef) -> Result<bool, Failure> {
-        Ok(!self.registry.candidates(&model.provider)?.is_empty())
+        let provider = self.catalogue().provider(&model.provider);
+        let is_script = provider.is_some_and(|provider| provider.api == Api::Scripted);
+        Ok(is_script || !self.registry.candidates(&model.provider)?.is_empty())
     }
 }
 

@@ -18,21 +18,33 @@ pub(in crate::commands) fn paragraph(app: &App, text: &str) -> String {
 }
 
 fn laid(rows: &[Vec<String>], columns: usize) -> String {
-    let last = rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
+    let widest =
+        |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0);
+    let all = rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
+    if (0..=all).map(|at| 2 + widest(at)).sum::<usize>() <= columns + 2 {
+        return table(rows);
+    }
+    // Columns that do not fit beside the others go below, whole.
+    let mut last = all;
+    while last > 1 && (0..last).map(|at| 2 + widest(at)).sum::<usize>() > columns + 2 {
+        last -= 1;
+    }
     let heads: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().take(last).cloned().collect::<Vec<_>>()).collect();
-    let taken: usize = (0..last)
-        .map(|at| 2 + heads.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0))
-        .sum();
+    let taken: usize = (0..last).map(|at| 2 + widest(at)).sum();
     let room = columns.saturating_sub(taken);
-    let tails = rows.iter().map(|row| row.get(last).map_or("", String::as_str));
-    if room < ROOM {
+    let tail = |row: &Vec<String>| {
+        let cells = row.iter().skip(last).filter(|cell| !cell.is_empty()).map(String::as_str);
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    let tails = rows.iter().map(tail);
+    if room < ROOM || last < all {
         return below(&heads, tails, columns);
     }
     let mut lines = Vec::new();
     for (head, tail) in heads.into_iter().zip(tails) {
         let mut head = head;
-        for part in wrapped(tail, room) {
+        for part in wrapped(&tail, room) {
             head.resize(last, String::new());
             head.push(part);
             lines.push(std::mem::take(&mut head));
@@ -41,14 +53,14 @@ fn laid(rows: &[Vec<String>], columns: usize) -> String {
     table(&lines)
 }
 
-fn below<'a>(heads: &[Vec<String>], tails: impl Iterator<Item = &'a str>, columns: usize) -> String {
+fn below(heads: &[Vec<String>], tails: impl Iterator<Item = String>, columns: usize) -> String {
     let mut text = String::new();
     for (head, tail) in table(heads).lines().zip(tails) {
         text.push_str(head);
         text.push('\n');
-        for part in wrapped(tail, columns.saturating_sub(INDENT)).iter().filter(|part| !part.is_empty()) {
+        for part in wrapped(&tail, columns.saturating_sub(INDENT)).iter().filter(|part| !part.is_empty()) {
             text.push_str(&" ".repeat(INDENT));
-            text.push_str(part);
+            text.push_str(part.trim_end());
             text.push('\n');
         }
     }
@@ -107,6 +119,14 @@ mod tests {
     fn a_column_without_room_goes_below_the_others() {
         let rows = [row(&["id", "what"]), row(&["0123456789", "/usr/bin/git push origin main"])];
         assert_eq!(laid(&rows, 30), "id\n    what\n0123456789\n    /usr/bin/git push origin\n    main\n");
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_go_below_in_one_piece() {
+        let rows =
+            [row(&["id", "when", "took", "text"]), row(&["0123456789", "2026-11-16T14:47", "7 ms", "hi"])];
+        let shown = "id\n    when  took  text\n0123456789\n    2026-11-16T14:47  7 ms\n    hi\n";
+        assert_eq!(laid(&rows, 27), shown);
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn call_json(asked: &InvokeTool) -> Value {
 }
 
 /// The contract's shape: the content is one text. What is no text comes beside it.
-fn result_json(result: &ToolResult) -> Value {
+pub(in crate::commands) fn result_json(result: &ToolResult) -> Value {
     let mut value = json!({
         "ok": result.ok,
         "content": result.text(),

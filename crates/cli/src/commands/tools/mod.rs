@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub(super) use explain::explain;
 pub(super) use fit::fitted;
 pub(super) use info::info;
-pub(super) use invoke::invoke;
+pub(super) use invoke::{invoke, result_json};
 pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
@@ -106,7 +106,7 @@ impl Known {
 }
 
 /// The tool whose name was mistyped, or written without what stands before it.
-fn meant<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
+pub(super) fn meant<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
     let name = name.to_lowercase();
     let ending = format!(".{name}");
     let known = || registry.specs().map(|spec| spec.name.as_str());

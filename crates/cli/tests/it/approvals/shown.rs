@@ -53,6 +53,7 @@ fn a_command_that_would_hide_itself_is_spelled_out() {
         assert!(shown.contains(mark), "{mark}: {shown:?}");
     }
     assert!(!shown.contains(RAW), "{shown:?}");
+    assert!(!shown.contains("tenant:"), "a person is told the name of the conversation: {shown:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::homes::{account, outbox, with_channels};
-use super::live::Live;
+use super::live::{Live, eventually};
 use crate::home::{Backend, Home};
 
 /// An id of the right shape that names nothing.
@@ -105,6 +105,28 @@ fn a_home_with_a_gateway_answers_every_command() {
 }
 
 #[test]
+fn an_open_chat_is_not_taken_for_a_gateway() {
+    let home = Home::new();
+    home.write_config("{}\n");
+    let chat = home.call(&["chat"]).start();
+    let lock = home.root().join("service/home.lock");
+    eventually("the chat holds the home", || {
+        std::fs::read_to_string(&lock).ok().filter(|held| held.contains("chat"))
+    });
+    for words in [["gateway", "run", "--port", "0"].as_slice(), &["up", "--port", "0"]] {
+        fails(&home, words, "HOME_BUSY", "Ctrl+D");
+        let failed = home.call(words).fails("HOME_BUSY");
+        assert!(failed.message.contains(&format!("process {} (chat)", chat.pid())), "{failed:?}");
+        assert!(!failed.stderr.contains("gateway stop"), "{failed:?}");
+    }
+    fails(&home, &["gateway", "link"], "GATEWAY_STOPPED", "gateway run");
+    is(&home, &["gateway", "status"], &json!({ "running": false, "status": "stopped", "pid": null }));
+    let stopped = home.call(&["gateway", "stop"]).ok();
+    assert!(stopped.stderr.contains("(chat) holds this home"), "{stopped:?}");
+    assert_eq!(chat.wait().code, Some(0));
+}
+
+#[test]
 fn channels_are_listed_with_their_files_and_shown_at_work() {
     let home = with_channels(Backend::Sqlite).expect("SQLite is always there");
     let listed = home.call(&["channels", "list", "--json"]).json();
@@ -140,7 +162,7 @@ fn what_has_ended_is_neither_aborted_nor_decided_again() {
         let live = Live::start(&home);
         account(&home, "default").say("p", "hi");
         account(&home, "default").wait_for(if running { 1 } else { 2 });
-        let sent = super::live::eventually("it is noted as sent", || outbox(&home, "sent").pop());
+        let sent = eventually("it is noted as sent", || outbox(&home, "sent").pop());
         // The other half of it is decided in the command's own process.
         let live = running.then_some(live);
         let part = sent["id"].as_str().expect("an id");
@@ -165,9 +187,7 @@ fn a_run_is_aborted_with_its_gateway_alive() {
     let call = home.call(&["up", "--json", "--port", "0"]).env("TIDEGATE_OFFLINE_DELAY_MS", "20000");
     let live = Live::with(call, home.root());
     live.post("main", "for ever", "k").expect("an answer");
-    let run = super::live::eventually("it is under way", || {
-        home.runs().into_iter().find(|run| run["state"] == "running")
-    });
+    let run = eventually("it is under way", || home.runs().into_iter().find(|run| run["state"] == "running"));
     home.call(&["runs", "abort", run["id"].as_str().expect("an id")]).ok();
     let ended = home.runs().pop().expect("a run");
     assert_eq!((&ended["state"], ended["finishedAt"].is_null()), (&json!("aborted"), false), "{ended}");

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::subagents::{AgentToAgent, SessionTools};
+
 pub use custom::{CustomBody, CustomHttp, CustomTool, ToolRisk};
 pub use exec::{AgentExec, ApplyPatch, Exec, ExecAsk, ExecFallback, ExecHost, ExecSecurity};
 pub use rule::{ArgumentValue, RuleExample, RuleExamples, RuleMode, RuleWhen, ToolRule};
@@ -19,6 +21,7 @@ pub use web::{SearchProvider, Web, WebFetch, WebSearch};
 
 /// The tools that are built in; `policy` groups them and `tools` has them.
 pub const KNOWN_TOOLS: &[&str] = &[
+    "agents_list",
     "apply_patch",
     "edit",
     "exec",
@@ -29,8 +32,14 @@ pub const KNOWN_TOOLS: &[&str] = &[
     "http.request",
     "image",
     "ls",
+    "memory_append",
     "process",
     "read",
+    "session_status",
+    "sessions_history",
+    "sessions_list",
+    "sessions_send",
+    "sessions_spawn",
     "shell.pwd",
     "time.now",
     "tools.echo",
@@ -41,7 +50,6 @@ pub const KNOWN_TOOLS: &[&str] = &[
 
 /// Tools of other gateways, and of parts that are still to come: a list may name them.
 pub const FOREIGN_TOOLS: &[&str] = &[
-    "agents_list",
     "browser",
     "canvas",
     "cron",
@@ -50,11 +58,6 @@ pub const FOREIGN_TOOLS: &[&str] = &[
     "memory_search",
     "message",
     "nodes",
-    "session_status",
-    "sessions_history",
-    "sessions_list",
-    "sessions_send",
-    "sessions_spawn",
     "tts",
     "whatsapp_login",
 ];
@@ -108,8 +111,17 @@ pub struct Tools {
     pub web: Web,
     /// What agents have left while their commands are confined.
     pub sandbox: StageTools,
-    /// What agents have left that another agent started.
+    /// What agents have left that another agent started. Unless `allow` names them, such an agent has none of the tools
+    /// for sessions, memory, schedules and the gateway itself.
     pub subagents: StageTools,
+    /// The tools for sessions.
+    pub sessions: SessionTools,
+    /// Whether agents may reach one another's sessions.
+    pub agent_to_agent: AgentToAgent,
+    /// Seconds for which a call that only looks is answered from memory when it comes again in its session and nothing
+    /// was changed since; 0 never.
+    #[schemars(range(max = 3600))]
+    pub reuse_seconds: u32,
     /// Noticing the same call made again and again.
     pub loop_detection: LoopDetection,
     /// Sessions that have seen what must not leave, by key; `*` stands for any text. They have no web tools.
@@ -134,6 +146,9 @@ impl Default for Tools {
             web: Web::default(),
             sandbox: StageTools::default(),
             subagents: StageTools::default(),
+            sessions: SessionTools::default(),
+            agent_to_agent: AgentToAgent::default(),
+            reuse_seconds: 30,
             loop_detection: LoopDetection::default(),
             sensitive_sessions: Vec::new(),
             custom: BTreeMap::new(),

@@ -37,6 +37,7 @@ fn a_profile_has_these_tools() {
         "grep",
         "image",
         "ls",
+        "memory_append",
         "memory_get",
         "memory_search",
         "process",

@@ -114,7 +114,7 @@ async fn an_abort_keeps_what_the_run_wrote(store: &ScratchStore) {
     let key = make.key("work");
     converse(store, &make, &key, owner).await;
     let lease = start(store, owner, make.accept(&key)).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     let before = store.snapshot(make.tenant()).await.library;
     store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
     let after = store.snapshot(make.tenant()).await.library;

@@ -20,6 +20,7 @@ on_both_backends! {
     the_same_request_is_one_run_even_after_it_ended,
     the_same_key_with_another_request_is_a_conflict,
     an_expired_key_begins_a_new_run,
+    a_run_is_found_by_its_idempotency_key_as_long_as_that_holds,
     a_run_id_that_exists_is_refused_and_nothing_is_left,
     sessions_do_not_wait_for_each_other,
 }
@@ -185,6 +186,26 @@ async fn an_expired_key_begins_a_new_run(store: &ScratchStore) {
     let replay = Accept { idempotency: Some(long), ..make.accept(&key) };
     let accepted = store.accept(replay).await.unwrap();
     assert_eq!(accepted, Accepted { run: second.run.id, admission: Admission::Replayed });
+}
+
+async fn a_run_is_found_by_its_idempotency_key_as_long_as_that_holds(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let foreign = Requests::new("elsewhere", 2);
+    enlist(store, &make).await;
+    enlist(store, &foreign).await;
+    let accept = make.accept(&make.key("work"));
+    let until = accept.now + 10;
+    let idempotency = Idempotency::new("key", b"request", until);
+    let hash = idempotency.key.clone();
+    store.accept(Accept { idempotency: Some(idempotency), ..accept.clone() }).await.unwrap();
+    let found = async |make: &Requests, key: &str, now| {
+        let lookup = RunLookup::Idempotency { key: key.to_owned(), now };
+        store.run(make.tenant(), &lookup).await.unwrap().map(|row| row.id)
+    };
+    assert_eq!(found(&make, &hash, until - 1).await, Some(accept.run.id));
+    assert_eq!(found(&make, &hash, until).await, None);
+    assert_eq!(found(&make, "key", until - 1).await, None, "the key itself is not kept");
+    assert_eq!(found(&foreign, &hash, until - 1).await, None);
 }
 
 async fn a_run_id_that_exists_is_refused_and_nothing_is_left(store: &ScratchStore) {

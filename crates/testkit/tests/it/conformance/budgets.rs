@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_protocol::{Cost, ErrorBody, ErrorCode, RunId, RunState};
 use tidegate_storage::{
     AbortOutcome, Accept, Admission, BudgetFilter, BudgetLine, BudgetMeasure, BudgetRow, Ending, Finish,
-    Lease, Reservation,
+    Lease, Reservation, Step, StoreError,
 };
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
@@ -28,6 +28,8 @@ on_both_backends! {
     a_run_that_crashed_spends_its_reservation_and_one_that_goes_on_keeps_it,
     a_released_run_keeps_its_reservation,
     what_an_open_run_was_metered_for_comes_out_of_its_reservation,
+    a_run_under_way_holds_more_as_long_as_there_is_room,
+    a_run_that_was_taken_over_holds_no_more,
     deleting_a_session_keeps_what_its_runs_spent,
     budgets_are_read_by_scope_and_period,
 }
@@ -332,6 +334,41 @@ async fn what_an_open_run_was_metered_for_comes_out_of_its_reservation(store: &S
     let calls = vec![early, make.call(5)];
     store.finish(&lease, Finish { calls, ..make.completed() }).await.unwrap();
     assert_both(seen(store, &make).await, (25, 0, 0));
+}
+
+async fn a_run_under_way_holds_more_as_long_as_there_is_room(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    enlist(store, &make).await;
+    let lease = begin(store, &make, "work", 30).await;
+    let other = begin(store, &make, "other", 20).await;
+    let step = Step { calls: vec![make.call(25)], now: make.now(), ..Step::default() };
+    store.step(&lease, step).await.unwrap();
+    assert_both(seen(store, &make).await, (25, 25, 0));
+    // What it holds itself does not stand in its way: 25 spent, 20 for the other, 55 left.
+    let wanted = |asked: &[u64]| asked.iter().map(|asked| make.reservation(*asked, 100)).collect::<Vec<_>>();
+    assert_eq!(store.reserve(&lease, wanted(&[56, 55]), make.now()).await.unwrap(), Ok(1));
+    assert_both(seen(store, &make).await, (25, 75, 0));
+    assert_eq!(store.reserve(&lease, wanted(&[10, 5]), make.now()).await.unwrap(), Ok(0));
+    assert_both(seen(store, &make).await, (25, 30, 0));
+    let refusal = store.reserve(&lease, wanted(&[57, 56]), make.now()).await.unwrap().unwrap_err();
+    assert_eq!((refusal.lines[0].asked, refusal.lines[0].reserved, refusal.lines[0].spent), (56, 20, 25));
+    assert_both(seen(store, &make).await, (25, 30, 1));
+    let audit = audit_of(store, &make, &lease.run.to_string()).await;
+    assert!(audit.iter().any(|row| row.action == "budget.rejected"), "{audit:?}");
+    store.finish(&lease, make.failed()).await.unwrap();
+    store.finish(&other, make.completed()).await.unwrap();
+    assert_both(seen(store, &make).await, (25, 0, 1));
+}
+
+async fn a_run_that_was_taken_over_holds_no_more(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    enlist(store, &make).await;
+    let lease = begin(store, &make, "work", 30).await;
+    store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
+    let before = seen(store, &make).await;
+    let stale = store.reserve(&lease, vec![make.reservation(1, 100)], make.now()).await.unwrap_err();
+    assert!(matches!(stale, StoreError::StaleFence), "{stale:?}");
+    assert_eq!(seen(store, &make).await, before);
 }
 
 async fn deleting_a_session_keeps_what_its_runs_spent(store: &ScratchStore) {

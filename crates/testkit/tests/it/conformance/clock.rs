@@ -5,7 +5,7 @@ use tidegate_storage::Finish;
 use tidegate_testkit::requests::{EPOCH, Requests};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, claim, enlist, log, next_send, queue, start};
+use crate::scene::{HOUR, claim, context, enlist, log, next_send, queue, start};
 
 on_both_backends! {
     runs_are_served_in_the_order_of_acceptance,
@@ -39,20 +39,19 @@ async fn lines_and_tools_keep_the_order_of_commits(store: &ScratchStore) {
         make.set_now(EPOCH + hours * HOUR);
         let intent = make.intent(vec![make.user("question")]);
         lines.extend(intent.entries.iter().map(|entry| entry.id));
-        tools.push(intent.tool_run.id);
-        store.intend(&lease, intent.clone()).await.unwrap();
-        let outcome = make.outcome(&intent, ToolRunState::Succeeded, Vec::new());
-        store.result(&lease, outcome, None).await.unwrap();
+        tools.push(intent.begun[0].id);
+        store.step(&lease, intent.clone()).await.unwrap();
+        let outcome = make.outcome(&intent, &ToolRunState::Succeeded, Vec::new());
+        store.step(&lease, outcome).await.unwrap();
     }
     let stored = log(store, &lease).await;
     assert_eq!(stored.iter().map(|line| line.id).collect::<Vec<_>>(), lines);
     assert!(stored.iter().map(|line| line.seq).eq(1..=5));
     let stored = store.tool_runs(make.tenant(), lease.run).await.unwrap();
     assert_eq!(stored.iter().map(|tool| tool.id).collect::<Vec<_>>(), tools);
-    assert_eq!(
-        store.context(&lease, 2).await.unwrap().iter().map(|line| line.id).collect::<Vec<_>>(),
-        lines[3..]
-    );
+    store.finish(&lease, Finish { entries: Vec::new(), ..make.completed() }).await.unwrap();
+    let next = start(store, owner, make.accept(&lease.key)).await;
+    assert_eq!(context(store, &next, 2).await.iter().map(|line| line.id).collect::<Vec<_>>(), lines[3..]);
 }
 
 async fn a_lane_keeps_the_order_of_commits(store: &ScratchStore) {

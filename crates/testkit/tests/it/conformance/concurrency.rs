@@ -86,7 +86,7 @@ async fn sixty_four_writers_on_sessions_of_their_own_all_land(store: &ScratchSto
         let make = &make;
         async move {
             let lease = start(store, owner, make.accept(&make.key(&format!("s{number}")))).await;
-            store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+            store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
             store.finish(&lease, make.completed()).await.unwrap();
             lease
         }

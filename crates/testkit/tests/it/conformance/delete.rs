@@ -49,7 +49,7 @@ async fn everything_of_a_session_goes_and_its_audit_stays(store: &ScratchStore) 
     let mut first = make.accept_from_channel(&key);
     first.new_session.alias = Some("lc-1-abcd".to_owned());
     let first = start(store, owner, first).await;
-    store.intend(&first, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&first, make.intent(vec![make.user("question")])).await.unwrap();
     let parts = vec![make.part("a", "1"), make.part("a", "2"), make.part("b", "3")];
     store.finish(&first, Finish { parts, ..make.completed() }).await.unwrap();
     let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();

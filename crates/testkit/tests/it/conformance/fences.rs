@@ -1,8 +1,8 @@
 //! A stale fence never writes: whoever lost a session is refused by every verb, and the store keeps every byte.
 
-use tidegate_protocol::{RunId, ToolRunState};
-use tidegate_storage::{Claim, Fence, Intent, Lease, Owner, StoreError};
-use tidegate_testkit::requests::Requests;
+use tidegate_protocol::{JoinMode, RunId, ToolRunState};
+use tidegate_storage::{Absorb, Claim, Fence, Lease, Owner, Step, StoreError};
+use tidegate_testkit::requests::{Requests, at_once};
 use tidegate_testkit::stores::ScratchStore;
 
 use crate::scene::{claim, enlist, start};
@@ -20,28 +20,32 @@ on_both_backends! {
 }
 
 /// A run with a tool under way.
-async fn under_way(store: &ScratchStore, make: &Requests, owner: Owner) -> (Lease, Intent) {
+async fn under_way(store: &ScratchStore, make: &Requests, owner: Owner) -> (Lease, Step) {
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
     let intent = make.intent(vec![make.user("question")]);
-    store.intend(&lease, intent.clone()).await.unwrap();
+    store.step(&lease, intent.clone()).await.unwrap();
     (lease, intent)
 }
 
 /// Tries every write that shows a lease.
-async fn assert_stale(store: &ScratchStore, make: &Requests, lease: &Lease, open: &Intent) {
+async fn assert_stale(store: &ScratchStore, make: &Requests, lease: &Lease, open: &Step) {
     let before = store.snapshot(make.tenant()).await;
     let intent = || make.intent(vec![make.assistant("stale")]);
-    let outcome = || make.outcome(open, ToolRunState::Succeeded, vec![make.user("stale")]);
+    let outcome = || make.outcome(open, &ToolRunState::Succeeded, vec![make.user("stale")]);
     let mut completed = make.completed();
     completed.parts = vec![make.part("stale", "stale")];
     let stale = StoreError::StaleFence;
-    assert_eq!(store.intend(lease, intent()).await.unwrap_err(), stale, "intend");
-    assert_eq!(store.result(lease, outcome(), None).await.unwrap_err(), stale, "result");
+    assert_eq!(store.step(lease, intent()).await.unwrap_err(), stale, "intend");
+    assert_eq!(store.step(lease, outcome()).await.unwrap_err(), stale, "result");
+    assert_eq!(store.step(lease, at_once(outcome(), intent())).await.unwrap_err(), stale, "both");
+    assert_eq!(store.step(lease, Step::default()).await.unwrap_err(), stale, "an empty step");
+    assert_eq!(store.compact(lease, make.compaction(1)).await.unwrap_err(), stale, "compact");
     assert_eq!(
-        store.result(lease, outcome(), Some(intent())).await.unwrap_err(),
+        store.absorb(lease, Absorb::quietly(JoinMode::FollowUp, make.now())).await.unwrap_err(),
         stale,
-        "result with intent"
+        "absorb"
     );
+    assert_eq!(store.note_flush(lease, make.now()).await.unwrap_err(), stale, "note_flush");
     assert_eq!(store.finish(lease, completed).await.unwrap_err(), stale, "finish");
     assert_eq!(store.finish(lease, make.failed()).await.unwrap_err(), stale, "finish");
     before.assert_same(&store.snapshot(make.tenant()).await);
@@ -140,7 +144,7 @@ async fn a_stale_write_after_the_session_went_on_changes_nothing(store: &Scratch
     let (lease, open) = under_way(store, &make, owner).await;
     store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
     let next = start(store, owner, make.accept(&lease.key)).await;
-    store.intend(&next, make.intent(vec![make.user("next")])).await.unwrap();
+    store.step(&next, make.intent(vec![make.user("next")])).await.unwrap();
     assert_stale(store, &make, &lease, &open).await;
     store.finish(&next, make.completed()).await.unwrap();
     assert_stale(store, &make, &lease, &open).await;

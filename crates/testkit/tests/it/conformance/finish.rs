@@ -1,10 +1,10 @@
 //! FINISH: the log, the end, the outgoing parts and the audit row in one commit.
 
 use serde_json::json;
-use tidegate_protocol::{ErrorBody, ErrorCode, RunState};
+use tidegate_protocol::{ErrorBody, ErrorCode, RunState, SessionSettings, ToolRunState, Usage};
 use tidegate_storage::{
-    Accept, AuditRow, Ending, Finish, Finished, Lease, OutboxRow, OutboxState, RunRow, SessionChoice,
-    SessionRow, StoreError,
+    Accept, AuditRow, Ending, Finish, Finished, Lease, NewCall, OutboxRow, OutboxState, RunRow,
+    SessionChoice, SessionRow, Step, StoreError,
 };
 use tidegate_testkit::requests::{Requests, origin, usage};
 use tidegate_testkit::stores::ScratchStore;
@@ -24,6 +24,36 @@ on_both_backends! {
     a_finish_that_fails_leaves_nothing,
     a_log_name_in_use_does_not_cost_the_run,
     a_run_that_completes_without_a_line_leaves_the_conversation_where_it_was,
+    a_run_whose_answer_is_in_the_log_before_its_end_is_the_conversation,
+    a_tool_under_way_at_the_end_is_interrupted,
+}
+
+async fn a_run_whose_answer_is_in_the_log_before_its_end_is_the_conversation(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let key = make.key("work");
+    let lease = start(store, owner, make.accept(&key)).await;
+    let entries = vec![make.user("question"), make.assistant("answer")];
+    store.step(&lease, Step { entries, now: make.now(), ..Step::default() }).await.unwrap();
+    assert!(store.session(&key).await.unwrap().is_none(), "it has not completed");
+    store.finish(&lease, Finish { entries: Vec::new(), ..make.completed() }).await.unwrap();
+    let session = store.session(&key).await.unwrap().expect("the conversation");
+    assert_eq!(
+        (session.id, session.current, session.provider),
+        (lease.session, true, Some(origin().provider))
+    );
+    // The next one goes on with it.
+    assert_eq!(start(store, owner, make.accept(&key)).await.session, lease.session);
+}
+
+async fn a_tool_under_way_at_the_end_is_interrupted(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let lease = start(store, owner, make.accept(&make.key("work"))).await;
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.finish(&lease, make.failed()).await.unwrap();
+    let tools = store.tool_runs(make.tenant(), lease.run).await.unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.state.clone()).collect::<Vec<_>>(), [ToolRunState::Interrupted]);
 }
 
 async fn a_completed_run_becomes_the_conversation(store: &ScratchStore) {
@@ -32,9 +62,10 @@ async fn a_completed_run_becomes_the_conversation(store: &ScratchStore) {
     let mut accept = make.accept(&make.key("work"));
     accept.new_session.alias = Some("lc-1-abcd".to_owned());
     let lease = start(store, owner, accept.clone()).await;
-    let finish = make.completed();
+    let call = NewCall { usage: usage(), ..make.call(0) };
+    let finish = Finish { calls: vec![call], context_tokens: Some(321), ..make.completed() };
     let finished = store.finish(&lease, finish.clone()).await.unwrap();
-    assert_eq!(finished, Finished { head_seq: 2, more: false });
+    assert_eq!(finished, Finished { head_seq: 2, more: false, usage: usage(), announced: None });
 
     assert_eq!(log(store, &lease).await, lines(&[], &lease, &finish.entries, finish.now));
     let row = RunRow {
@@ -51,6 +82,13 @@ async fn a_completed_run_becomes_the_conversation(store: &ScratchStore) {
         alias: Some("lc-1-abcd".to_owned()),
         current: true,
         head_seq: 2,
+        title: Some("question".to_owned()),
+        parent: None,
+        compactions: 0,
+        flushed_at: None,
+        usage: usage(),
+        context_tokens: 321,
+        settings: SessionSettings::default(),
         route: Some(origin().route),
         provider: Some(origin().provider),
         profile_id: origin().profile_id,
@@ -81,7 +119,7 @@ async fn a_run_that_failed_without_a_line_leaves_no_conversation(store: &Scratch
     let lease = start(store, owner, accept.clone()).await;
     let finish = make.failed();
     let finished = store.finish(&lease, finish.clone()).await.unwrap();
-    assert_eq!(finished, Finished { head_seq: 0, more: false });
+    assert_eq!(finished, Finished { head_seq: 0, more: false, usage: Usage::default(), announced: None });
     let Ending::Failed(error) = finish.ending else { panic!("it failed") };
     let row = RunRow {
         state: RunState::Failed,
@@ -135,7 +173,7 @@ async fn a_fresh_log_becomes_current_only_when_its_run_completes(store: &Scratch
     let before = store.session(&key).await.unwrap().unwrap();
     let fresh = Accept { session: SessionChoice::Fresh, ..make.accept(&key) };
     let lease = start(store, owner, fresh).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     // Under way, with lines of its own: the old conversation is still the key's.
     assert_eq!(store.session(&key).await.unwrap(), Some(before.clone()));
     let finished = store.finish(&lease, make.completed()).await.unwrap();

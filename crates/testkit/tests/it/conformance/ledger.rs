@@ -1,11 +1,13 @@
 //! The ledger: every model call once, and what they add up to.
 
 use tidegate_protocol::{Cost, Usage};
-use tidegate_storage::{Finish, NewCall, UsageFilter, UsageGroup, UsageRow};
+use tidegate_storage::{
+    Accept, BudgetFilter, Finish, Lease, NewCall, Step, UsageFilter, UsageGroup, UsageRow,
+};
 use tidegate_testkit::requests::{EPOCH, Requests, parse};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, enlist, start};
+use crate::scene::{HOUR, claim, enlist, restart, run, start};
 
 on_both_backends! {
     a_finished_run_leaves_its_calls,
@@ -15,6 +17,9 @@ on_both_backends! {
     calls_of_no_run_touch_no_budget,
     a_name_of_any_text_comes_back,
     usage_stays_in_its_tenant,
+    the_calls_of_a_run_are_listed_in_the_order_they_began,
+    what_steps_use_comes_out_of_the_reservation_and_is_not_counted_again,
+    what_an_aborted_run_used_in_its_steps_stays_spent,
 }
 
 fn all(group: UsageGroup) -> UsageFilter {
@@ -144,11 +149,78 @@ async fn usage_stays_in_its_tenant(store: &ScratchStore) {
     assert_eq!(usage(store, &two, all(UsageGroup::Day)).await, []);
     // Not even with the other tenant's run in hand.
     let reservation = Some(one.reservation(50, 100));
-    let accept = tidegate_storage::Accept { reservation, ..one.accept(&one.key("work")) };
+    let accept = Accept { reservation, ..one.accept(&one.key("work")) };
     let lease = start(store, owner, accept).await;
     store.abort(&one.principal(), lease.run, one.now()).await.unwrap();
     let before = store.tables(one.tenant()).await;
     store.meter(two.tenant(), two.meter(Some(lease.run), vec![two.call(1)])).await.unwrap();
     assert_eq!(store.tables(one.tenant()).await, before);
     assert_eq!(store.tables(two.tenant()).await["budget_usage"].len(), 0);
+}
+
+async fn the_calls_of_a_run_are_listed_in_the_order_they_began(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let lease = start(store, owner, make.accept(&make.key("work"))).await;
+    let calls: Vec<_> = (1..=3).map(|used| make.call(used)).collect();
+    let odd = NewCall { profile_id: None, session: None, outcome: "nul \0".to_owned(), ..calls[2].clone() };
+    let step = Step { calls: vec![odd.clone(), calls[0].clone()], now: make.now(), ..Step::default() };
+    store.step(&lease, step).await.unwrap();
+    store.meter(make.tenant(), make.meter(Some(lease.run), vec![calls[1].clone()])).await.unwrap();
+    store.meter(make.tenant(), make.meter(None, vec![make.call(9)])).await.unwrap();
+    let found = store.calls_of(make.tenant(), lease.run).await.unwrap();
+    assert_eq!(found, [calls[0].clone(), calls[1].clone(), odd]);
+    let foreign = Requests::new("elsewhere", 1);
+    assert_eq!(store.calls_of(foreign.tenant(), lease.run).await.unwrap(), []);
+}
+
+/// Tokens spent and reserved of the tenant's day.
+async fn budget(store: &ScratchStore, make: &Requests) -> (u64, u64) {
+    let filter = BudgetFilter { limit: 9, ..BudgetFilter::default() };
+    let rows = store.budgets(make.tenant(), filter).await.unwrap();
+    let used: Vec<_> = rows.iter().map(|row| (row.used.tokens_spent, row.used.tokens_reserved)).collect();
+    assert!(used.iter().all(|line| *line == used[0]), "{used:?}");
+    used[0]
+}
+
+async fn used(store: &ScratchStore, make: &Requests, lease: &Lease, tokens: u64) {
+    let step = Step { calls: vec![make.call(tokens)], now: make.now(), ..Step::default() };
+    store.step(lease, step).await.unwrap();
+}
+
+async fn what_steps_use_comes_out_of_the_reservation_and_is_not_counted_again(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let reservation = Some(make.reservation(50, 1_000));
+    let accept = Accept { reservation, ..make.accept_from_channel(&make.key("work")) };
+    let lease = start(store, owner, accept).await;
+    assert_eq!(budget(store, &make).await, (0, 50));
+    used(store, &make, &lease, 20).await;
+    assert_eq!(budget(store, &make).await, (20, 30));
+    // Another attempt goes on with what is left.
+    let (owner, _) = restart(store, &make, owner).await;
+    let lease = claim(store, &make, &lease.key, owner).await;
+    used(store, &make, &lease, 40).await;
+    assert_eq!(budget(store, &make).await, (60, 0));
+    let finished =
+        store.finish(&lease, Finish { calls: vec![make.call(5)], ..make.completed() }).await.unwrap();
+    assert_eq!(budget(store, &make).await, (65, 0));
+    assert_eq!(finished.usage.input, 65);
+}
+
+async fn what_an_aborted_run_used_in_its_steps_stays_spent(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let accept = Accept { reservation: Some(make.reservation(50, 1_000)), ..make.accept(&make.key("work")) };
+    let lease = start(store, owner, accept).await;
+    let entries = vec![make.user("question")];
+    store.step(&lease, Step { entries, now: make.now(), ..Step::default() }).await.unwrap();
+    used(store, &make, &lease, 20).await;
+    store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
+    assert_eq!(budget(store, &make).await, (50, 0), "nobody knows yet what it used since");
+    store.meter(make.tenant(), make.meter(Some(lease.run), vec![make.call(5)])).await.unwrap();
+    assert_eq!(budget(store, &make).await, (25, 0));
+    assert_eq!(run(store, &make, lease.run).await.usage.input, 25);
+    let log = store.session_by_name(make.tenant(), &lease.session.to_string()).await.unwrap().unwrap();
+    assert_eq!(log.usage.input, 25);
 }

@@ -22,6 +22,7 @@ fn task(lease: &Lease, created_at: i64, position: MirrorPosition) -> MirrorTask 
         alias: lease.alias.clone(),
         agent: parse("main"),
         created_at,
+        parent: None,
         position,
     }
 }
@@ -73,7 +74,7 @@ async fn a_log_that_grows_comes_back_from_its_position(store: &ScratchStore) {
     let created_at = store.session(&key).await.unwrap().unwrap().created_at;
     let next = start(store, owner, make.accept(&key)).await;
     assert_eq!(backlog(store, &make).await, []);
-    store.intend(&next, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&next, make.intent(vec![make.user("question")])).await.unwrap();
     assert_eq!(backlog(store, &make).await, [task(&lease, created_at, position)]);
 }
 
@@ -107,7 +108,7 @@ async fn closed_and_unfinished_logs_are_mirrored_too(store: &ScratchStore) {
     let current = start(store, owner, fresh()).await;
     store.finish(&current, make.completed()).await.unwrap();
     let open = start(store, owner, fresh()).await;
-    store.intend(&open, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&open, make.intent(vec![make.user("question")])).await.unwrap();
     let logs: Vec<_> = backlog(store, &make).await.into_iter().map(|task| task.session).collect();
     assert_eq!(logs, [closed.session, current.session, open.session]);
 }

@@ -1,7 +1,7 @@
 //! Opening: what a reader may do, and what a release does with data that is too new for it.
 
-use tidegate_protocol::{SendOutcome, ToolRunState};
-use tidegate_storage::{Finish, MirrorPosition, SCHEMA, Store, StoreError};
+use tidegate_protocol::{JoinMode, SendOutcome, SessionSettings, ToolRunState};
+use tidegate_storage::{Absorb, Finish, MirrorPosition, SCHEMA, Store, StoreError};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::{self, assert_same};
 use tidegate_testkit::stores::{ScratchStore, with_place};
@@ -24,7 +24,7 @@ async fn what_was_written_is_there_when_opened_again(store: &mut ScratchStore) {
     let key = make.key("work");
     converse(store, &make, &key, owner).await;
     let lease = start(store, owner, make.accept_from_channel(&key)).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     let before = store.snapshot(make.tenant()).await;
     store.close().await;
     store.open().await;
@@ -70,18 +70,26 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
     let sending = next_send(store, make.tenant(), &owner, make.now()).await.unwrap().unwrap();
     let lease = start(store, owner, make.accept(&make.key("other"))).await;
     let intent = make.intent(Vec::new());
-    store.intend(&lease, intent.clone()).await.unwrap();
+    store.step(&lease, intent.clone()).await.unwrap();
     let reader = store.location().open_for_reading().await.unwrap();
     let before = store.snapshot(make.tenant()).await;
     let reader_store: &dyn Store = &*reader;
-    let outcome = make.outcome(&intent, ToolRunState::Succeeded, Vec::new());
+    let outcome = make.outcome(&intent, &ToolRunState::Succeeded, Vec::new());
     let sent = SendOutcome::Sent { id: "remote".to_owned() };
     let position = MirrorPosition { seq: 1, bytes: 1, checksum: -1 };
     let errors = [
         ("accept", reader_store.accept(make.accept(&key)).await.err()),
         ("claim", reader_store.claim(&key, &owner, HOUR, make.now()).await.err()),
-        ("intend", reader_store.intend(&lease, make.intent(Vec::new())).await.err()),
-        ("result", reader_store.result(&lease, outcome, None).await.err()),
+        ("step", reader_store.step(&lease, outcome).await.err()),
+        ("compact", reader_store.compact(&lease, make.compaction(1)).await.err()),
+        ("absorb", reader_store.absorb(&lease, Absorb::quietly(JoinMode::Steer, make.now())).await.err()),
+        ("note_flush", reader_store.note_flush(&lease, make.now()).await.err()),
+        ("fork", reader_store.fork(&make.principal(), make.fork(ended.session, 1, &key)).await.err()),
+        ("set_title", reader_store.set_title(&make.principal(), ended.session, None, make.now()).await.err()),
+        ("set_session_settings", {
+            let settings = SessionSettings::default();
+            reader_store.set_session_settings(&make.principal(), &key, settings, make.now()).await.err()
+        }),
         ("finish", reader_store.finish(&lease, make.completed()).await.err()),
         ("abort", reader_store.abort(&make.principal(), lease.run, make.now()).await.err()),
         ("delete_session", reader_store.delete_session(&make.principal(), &key, make.now()).await.err()),

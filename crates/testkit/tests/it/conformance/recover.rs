@@ -4,12 +4,12 @@ use tidegate_protocol::{ErrorCode, ReplyTarget, RunState, SessionKey, ToolRunSta
 use tidegate_storage::{
     Accept, Claim, NewRun, OutboxState, POISON_CRASHES, Recovered, RunRow, Sending, SettledRun,
 };
-use tidegate_testkit::requests::Requests;
+use tidegate_testkit::requests::{Requests, at_once};
 use tidegate_testkit::stores::ScratchStore;
 
 use crate::scene::{
-    HOUR, audit_of, claim, enlist, log, next_send, outbox_states, queue, reply, restart, run, send, start,
-    state,
+    HOUR, audit_of, claim, context, enlist, log, next_send, outbox_states, queue, reply, restart, run, send,
+    start, state,
 };
 
 on_both_backends! {
@@ -30,7 +30,7 @@ async fn a_run_whose_caller_is_gone_ends_as_interrupted(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let lease = start(store, owner, make.accept(&make.key("work"))).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     let before = run(store, &make, lease.run).await;
     let (owner, recovered) = restart(store, &make, owner).await;
     let settled = SettledRun { run: lease.run, key: lease.key.clone(), state: RunState::Interrupted };
@@ -55,7 +55,7 @@ async fn any_other_run_waits_again_in_its_old_place(store: &ScratchStore) {
     let owner = enlist(store, &make).await;
     let key = make.key("work");
     let lease = start(store, owner, make.accept_from_channel(&key)).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     let second = queue(store, make.accept_from_channel(&key)).await;
     let (owner, recovered) = restart(store, &make, owner).await;
     let settled = SettledRun { run: lease.run, key: key.clone(), state: RunState::Queued };
@@ -67,7 +67,7 @@ async fn any_other_run_waits_again_in_its_old_place(store: &ScratchStore) {
     let again = claim(store, &make, &key, owner).await;
     assert!(again.fence.0 >= lease.fence.0 + 2);
     assert_eq!((again.run, again.attempt, again.session), (lease.run, 2, lease.session));
-    assert_eq!(store.context(&again, 10).await.unwrap(), log(store, &lease).await);
+    assert_eq!(context(store, &again, 10).await, log(store, &lease).await);
     store.finish(&again, make.completed()).await.unwrap();
     assert_eq!(claim(store, &make, &key, owner).await.run, second);
 }
@@ -99,9 +99,9 @@ async fn tools_without_a_result_become_interrupted(store: &ScratchStore) {
         let accept = if channel { make.accept_from_channel(&key) } else { make.accept(&key) };
         let lease = start(store, owner, accept).await;
         let (done, open) = (make.intent(Vec::new()), make.intent(Vec::new()));
-        store.intend(&lease, done.clone()).await.unwrap();
-        let outcome = make.outcome(&done, ToolRunState::Failed, Vec::new());
-        store.result(&lease, outcome, Some(open)).await.unwrap();
+        store.step(&lease, done.clone()).await.unwrap();
+        let outcome = make.outcome(&done, &ToolRunState::Failed, Vec::new());
+        store.step(&lease, at_once(outcome, open)).await.unwrap();
     }
     let (_, recovered) = restart(store, &make, owner).await;
     assert_eq!(recovered.runs.len(), 2);

@@ -5,7 +5,7 @@ use tidegate_storage::{Claim, Lease, StoreError};
 use tidegate_testkit::requests::{Requests, nobody};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, audit_of, claim, enlist, log, queue, restart, run, start, state};
+use crate::scene::{HOUR, audit_of, claim, context, enlist, log, queue, restart, run, start, state};
 
 on_both_backends! {
     a_released_run_waits_in_its_old_place_and_has_as_many_tries_as_before,
@@ -43,12 +43,12 @@ async fn a_released_run_goes_on_in_its_log(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     let before = log(store, &lease).await;
     store.release(&lease, make.now()).await.unwrap();
     let again = claim(store, &make, &lease.key, owner).await;
     assert_eq!(again, Lease { fence: again.fence, ..lease });
-    assert_eq!(store.context(&again, 10).await.unwrap(), before);
+    assert_eq!(context(store, &again, 10).await, before);
 }
 
 async fn a_run_read_by_its_session_is_queued_again(store: &ScratchStore) {
@@ -79,7 +79,7 @@ async fn a_release_interrupts_tools_without_a_result(store: &ScratchStore) {
     let make = Requests::new("local", 1);
     let owner = enlist(store, &make).await;
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     store.release(&lease, make.now()).await.unwrap();
     let tools = store.tool_runs(make.tenant(), lease.run).await.unwrap();
     assert_eq!(tools[0].state, ToolRunState::Interrupted);

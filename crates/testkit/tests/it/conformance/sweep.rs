@@ -173,7 +173,7 @@ async fn passing(store: &ScratchStore, make: &Requests, name: &str, owner: Owner
         ..make.accept(&make.key(name))
     };
     let lease = start(store, owner, accept).await;
-    store.intend(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
     store.finish(&lease, make.completed()).await.unwrap();
     lease
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tidegate_protocol::{ErrorCode, RunState, ToolRunState};
 use tidegate_storage::{Claim, Lease, Owner, POISON_CRASHES};
-use tidegate_testkit::requests::Requests;
+use tidegate_testkit::requests::{Requests, at_once};
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, audit_of, claim, enlist, log, queue, run, start, state};
+use crate::scene::{HOUR, audit_of, claim, context, enlist, log, queue, run, start, state};
 
 on_both_backends! {
     a_silent_owner_loses_its_run_after_the_ttl,
@@ -102,11 +102,11 @@ async fn a_run_taken_over_goes_on_in_the_same_log(store: &ScratchStore) {
     let mut accept = make.accept_from_channel(&make.key("work"));
     accept.new_session.alias = Some("lc-1-abcd".to_owned());
     let lost = start(store, owner, accept).await;
-    store.intend(&lost, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&lost, make.intent(vec![make.user("question")])).await.unwrap();
     let before = log(store, &lost).await;
     let Claim::Granted(lease) = take_over(store, &make, &lost, &other).await else { panic!("not granted") };
     assert_eq!((lease.session, lease.alias.clone()), (lost.session, lost.alias));
-    assert_eq!(store.context(&lease, 10).await.unwrap(), before);
+    assert_eq!(context(store, &lease, 10).await, before);
     store.finish(&lease, make.completed()).await.unwrap();
     let row = run(store, &make, lease.run).await;
     assert_eq!((row.state, row.attempt, row.entries), (RunState::Completed, 2, Some((1, 3))));
@@ -142,9 +142,9 @@ async fn a_takeover_interrupts_tools_without_a_result(store: &ScratchStore) {
     let (owner, other) = (enlist(store, &make).await, enlist(store, &make).await);
     let lost = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
     let (done, open) = (make.intent(Vec::new()), make.intent(Vec::new()));
-    store.intend(&lost, done.clone()).await.unwrap();
-    let outcome = make.outcome(&done, ToolRunState::Succeeded, Vec::new());
-    store.result(&lost, outcome, Some(open)).await.unwrap();
+    store.step(&lost, done.clone()).await.unwrap();
+    let outcome = make.outcome(&done, &ToolRunState::Succeeded, Vec::new());
+    store.step(&lost, at_once(outcome, open)).await.unwrap();
     take_over(store, &make, &lost, &other).await;
     let tools = store.tool_runs(make.tenant(), lost.run).await.unwrap();
     let states: Vec<_> = tools.into_iter().map(|tool| tool.state).collect();

@@ -9,7 +9,7 @@ use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::Snapshot;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{HOUR, enlist, next_send, start};
+use crate::scene::{HOUR, context, enlist, next_send, start};
 
 on_both_backends! {
     the_same_ids_live_in_two_tenants_side_by_side,
@@ -38,7 +38,7 @@ async fn fill(store: &ScratchStore, make: &Requests, owner: Owner) -> (Lease, Le
     let parts = vec![make.part("lane", "1"), make.part("lane", "2")];
     store.finish(&first, Finish { parts, ..make.completed() }).await.unwrap();
     let second = start(store, owner, make.accept_from_channel(&key)).await;
-    store.intend(&second, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&second, make.intent(vec![make.user("question")])).await.unwrap();
     (first, second)
 }
 
@@ -97,7 +97,7 @@ async fn a_read_shows_one_tenant_only(store: &ScratchStore) {
     let status = store.status(tenant).await.unwrap();
     assert_eq!((status.sessions, status.runs, status.outbox), (0, Vec::new(), Vec::new()));
     let foreign = Lease { key: two.key("work"), ..lease };
-    assert_eq!(store.context(&foreign, 10).await.unwrap(), []);
+    assert_eq!(context(store, &foreign, 10).await, []);
 }
 
 async fn a_lease_does_not_work_in_another_tenant(store: &ScratchStore) {
@@ -107,10 +107,10 @@ async fn a_lease_does_not_work_in_another_tenant(store: &ScratchStore) {
     let before = both(store, &one, &two).await;
     let foreign = Lease { key: two.key("work"), ..under_way };
     let intent = two.intent(vec![two.user("foreign")]);
-    let outcome = two.outcome(&intent, ToolRunState::Succeeded, Vec::new());
+    let outcome = two.outcome(&intent, &ToolRunState::Succeeded, Vec::new());
     let stale = StoreError::StaleFence;
-    assert_eq!(store.intend(&foreign, intent).await.unwrap_err(), stale);
-    assert_eq!(store.result(&foreign, outcome, None).await.unwrap_err(), stale);
+    assert_eq!(store.step(&foreign, intent).await.unwrap_err(), stale);
+    assert_eq!(store.step(&foreign, outcome).await.unwrap_err(), stale);
     assert_eq!(store.finish(&foreign, two.completed()).await.unwrap_err(), stale);
     assert_untouched(store, &one, &two, &before).await;
 }

@@ -32,7 +32,7 @@ async fn a_run_in_an_unknown_state_is_shown_as_it_is(store: &ScratchStore) {
     let run = queue(store, make.accept(&make.key("work"))).await;
     pause(store, run).await;
     assert_eq!(state(store, &make, run).await, paused());
-    let filter = tidegate_storage::RunFilter { state: Some(paused()), session: None, limit: 10 };
+    let filter = tidegate_storage::RunFilter { state: Some(paused()), limit: 10, ..Default::default() };
     let rows = store.runs(make.tenant(), filter).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [run]);
     assert_eq!(store.status(make.tenant()).await.unwrap().runs, [("paused".to_owned(), 1)]);
@@ -73,7 +73,7 @@ async fn a_run_in_an_unknown_state_is_not_recovered(store: &ScratchStore) {
     let keys = [make.key("caller"), make.key("channel")];
     let caller = start(store, owner, make.accept(&keys[0])).await.run;
     let channel = start(store, owner, make.accept_from_channel(&keys[1])).await;
-    store.intend(&channel, make.intent(vec![make.user("question")])).await.unwrap();
+    store.step(&channel, make.intent(vec![make.user("question")])).await.unwrap();
     for run in [caller, channel.run] {
         pause(store, run).await;
     }
@@ -114,11 +114,11 @@ async fn a_tool_in_an_unknown_state_is_not_interrupted(store: &ScratchStore) {
     let owner = enlist(store, &make).await;
     let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
     let intent = make.intent(vec![make.user("question")]);
-    store.intend(&lease, intent.clone()).await.unwrap();
+    store.step(&lease, intent.clone()).await.unwrap();
     store.execute("UPDATE tool_runs SET status = 'detached'").await;
     let before = store.snapshot(make.tenant()).await;
-    let outcome = make.outcome(&intent, ToolRunState::Succeeded, vec![make.user("result")]);
-    store.result(&lease, outcome, None).await.unwrap_err();
+    let outcome = make.outcome(&intent, &ToolRunState::Succeeded, vec![make.user("result")]);
+    store.step(&lease, outcome).await.unwrap_err();
     before.assert_same(&store.snapshot(make.tenant()).await);
     let owner = store.enlist(owner.instance, make.now()).await.unwrap();
     store.recover(&owner, make.now()).await.unwrap();

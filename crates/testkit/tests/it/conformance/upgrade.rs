@@ -1,9 +1,9 @@
 //! Data of the release before: everything in it is still there, and goes on.
 
-use tidegate_protocol::{RunId, RunState};
+use tidegate_protocol::{RunId, RunState, SessionSettings, Usage};
 use tidegate_storage::{
-    Accept, BudgetFilter, Finish, NextSend, OutboxFilter, OutboxState, Owner, SCHEMA, Sending, Sweep,
-    UsageFilter, UsageGroup,
+    Accept, BudgetFilter, Finish, NextSend, OutboxFilter, OutboxState, Owner, RunFilter, SCHEMA, Search,
+    Sending, SessionFilter, Sweep, UsageFilter, UsageGroup,
 };
 use tidegate_testkit::requests::{Requests, channel_reply, parse};
 use tidegate_testkit::stores::{Backend, ScratchStore, with_place};
@@ -17,6 +17,7 @@ on_both_backends! {
     money_is_empty_in_the_data_of_the_release_before,
     runs_of_the_release_before_end_without_a_budget,
     what_an_older_release_left_reserved_is_settled_by_the_sweep,
+    a_conversation_of_the_release_before_reads_as_one_that_was_never_forked,
 }
 
 /// What the release before left: an answer that waits, one that was being sent, and two runs that wait behind each
@@ -246,4 +247,68 @@ async fn what_an_older_release_left_reserved_is_settled_by_the_sweep(store: &Scr
         }
     }
     store.finish(&open, make.completed()).await.unwrap();
+}
+
+async fn a_conversation_of_the_release_before_reads_as_one_that_was_never_forked(store: &mut ScratchStore) {
+    with_place(store.backend(), async |store| {
+        store.migrate_to(5).await;
+        let make = Requests::new("local", 1);
+        let key = make.key("work");
+        let accept = make.accept_from_channel(&key);
+        let (log, line) = (accept.new_session.id, make.user("an old question"));
+        let (kind, body) = line.body.to_stored().unwrap();
+        let sql = [
+            format!(
+                "INSERT INTO session_keys (tenant_id, session_key, session_id, fence, next_queue, updated_at)
+                 VALUES ('local', '{key}', '{log}', 7, 2, 5);"
+            ),
+            format!(
+                "INSERT INTO sessions (tenant_id, id, workspace_id, agent_id, session_key, state, head_seq, head_entry,
+                   created_at, updated_at)
+                 VALUES ('local', '{log}', 'default', 'main', '{key}', 'current', 1, '{}', 5, 5);",
+                line.id
+            ),
+            format!(
+                "INSERT INTO entries (tenant_id, session_id, seq, id, run_id, kind, body, created_at)
+                 VALUES ('local', '{log}', 1, '{}', '{}', '{}', {}, 5);",
+                line.id,
+                accept.run.id,
+                kind.as_str(),
+                quoted(Ok(body))
+            ),
+            insert_run(&accept, "completed", 1),
+        ];
+        store.execute(&sql.concat()).await;
+
+        let tenant = make.tenant();
+        let reader = store.location().open_for_reading().await.unwrap();
+        let row = reader.session(&key).await.unwrap().unwrap();
+        assert_eq!((row.id, row.title.as_deref(), row.parent, row.compactions), (log, None, None, 0));
+        assert_eq!((row.usage, row.settings.clone()), (Usage::default(), SessionSettings::default()));
+        let all = SessionFilter { all: true, limit: 9, ..SessionFilter::default() };
+        assert_eq!(reader.sessions(tenant, all).await.unwrap(), [row]);
+        let entries = reader.entries(tenant, log, 0, 9).await.unwrap();
+        assert_eq!(entries.len(), 1);
+        let runs = reader.runs(tenant, RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
+        assert_eq!((runs[0].join, runs[0].joined, runs[0].parent), (None, None, None));
+        let started = RunFilter { parent: Some(accept.run.id), limit: 9, ..RunFilter::default() };
+        assert_eq!(reader.runs(tenant, started).await.unwrap(), []);
+        assert_eq!(reader.descendants(tenant, accept.run.id).await.unwrap(), []);
+        assert_eq!(reader.calls_of(tenant, accept.run.id).await.unwrap(), []);
+        assert_eq!(reader.session_settings(&key).await.unwrap(), SessionSettings::default());
+        for session in [None, Some(log)] {
+            let search = Search { words: "OLD".to_owned(), session, agent: None, limit: 9 };
+            assert_eq!(reader.search(tenant, search).await.unwrap(), entries);
+        }
+        assert_eq!(reader.mirror_backlog(tenant, 9).await.unwrap()[0].parent, None);
+        reader.close().await;
+
+        store.open().await;
+        let owner = enlist(store, &make).await;
+        let forked = store.fork(&make.principal(), make.fork(log, 1, &key)).await.unwrap();
+        let lease = converse(store, &make, &key, owner).await;
+        assert_eq!(lease.session, forked.session);
+        assert_eq!(store.entries(tenant, lease.session, 0, 9).await.unwrap()[..1], entries);
+    })
+    .await;
 }

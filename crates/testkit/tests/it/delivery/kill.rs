@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     match number("TIDEGATE_SEED") {
         Some(seed) => vec![seed],
@@ -209,7 +209,7 @@ fn deaths(points: &[Point], seed: u64) -> Vec<Vec<Death>> {
 }
 
 /// Says how to see a failure again.
-async fn telling<T>(seed: u64, what: &str, case: impl Future<Output = T>) -> T {
+pub(crate) async fn telling<T>(seed: u64, what: &str, case: impl Future<Output = T>) -> T {
     match AssertUnwindSafe(case).catch_unwind().await {
         Ok(value) => value,
         Err(panic) => {

@@ -22,13 +22,13 @@ macro_rules! on_places {
     };
 }
 
-mod check;
+pub(crate) mod check;
 mod disk;
 mod doubt;
 mod drain;
 mod flap;
-mod kill;
+pub(crate) mod kill;
 mod owners;
 mod poison;
 mod wedge;
-mod world;
+pub(crate) mod world;

@@ -11,21 +11,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tidegate_engine::Home;
 use tidegate_runtime::spawn_thread;
-use tidegate_testkit::host::{Account, Plan, Until, Weather};
+use tidegate_testkit::host::{Account, Plan, Until, Weather, Work};
 use tidegate_testkit::network::{Dice, Network};
 use tidegate_testkit::stores::Location;
 
 /// Longer than anything here may take, on a machine that does something else as well.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A home and the world outside of it. The store is somebody else's.
-pub(super) struct World {
+pub(crate) struct World {
     folder: TempDir,
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
 }
 
 impl World {
-    pub(super) fn new(location: &Location, seed: u64) -> Self {
+    pub(crate) fn new(location: &Location, seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plan = Plan {
             location: location.clone(),
@@ -34,6 +34,7 @@ impl World {
             accounts: Account::SOUND.to_vec(),
             seed,
             weather: Weather::Storm,
+            work: Work::Talk,
             until: Until::Quiet,
             drain: Duration::from_secs(5),
             deadline: PATIENCE,
@@ -41,20 +42,20 @@ impl World {
         Self { folder, plan }
     }
 
-    pub(super) fn home(&self) -> Home {
+    pub(crate) fn home(&self) -> Home {
         Home::at(&self.plan.home)
     }
 
-    pub(super) fn file(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    pub(super) fn network(&self, account: Account) -> Network {
+    pub(crate) fn network(&self, account: Account) -> Network {
         account.network(&self.plan.world)
     }
 
     /// Each sound account gets so many messages of a few peers.
-    pub(super) fn post(&self, dice: &mut Dice, messages: usize) {
+    pub(crate) fn post(&self, dice: &mut Dice, messages: usize) {
         for account in Account::SOUND {
             let network = self.network(account);
             for _ in 0..messages {
@@ -71,25 +72,25 @@ impl World {
         }
     }
 
-    pub(super) fn configure(&self, text: &str) {
+    pub(crate) fn configure(&self, text: &str) {
         std::fs::create_dir_all(&self.plan.home).unwrap();
         std::fs::write(self.home().config_file(), text).unwrap();
     }
 
-    pub(super) fn start(&self, env: &[(&str, &str)]) -> Running {
+    pub(crate) fn start(&self, env: &[(&str, &str)]) -> Running {
         Running::start(&self.plan, env)
     }
 
     /// Runs to the end and expects it to be a good one.
     #[track_caller]
-    pub(super) fn run(&self, env: &[(&str, &str)]) -> Ended {
+    pub(crate) fn run(&self, env: &[(&str, &str)]) -> Ended {
         let ended = self.start(env).wait();
         assert!(ended.status.success(), "{ended:?}");
         ended
     }
 
     /// Runs with `TIDEGATE_FAULT` as given.
-    pub(super) fn run_with_fault(&self, fault: &str, more: &[(&str, &str)]) -> Ended {
+    pub(crate) fn run_with_fault(&self, fault: &str, more: &[(&str, &str)]) -> Ended {
         let mut env = vec![("TIDEGATE_FAULT", fault)];
         env.extend_from_slice(more);
         self.start(&env).wait()
@@ -97,7 +98,7 @@ impl World {
 }
 
 /// A host that runs.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
     errors: Arc<Mutex<Vec<String>>>,
@@ -105,16 +106,16 @@ pub(super) struct Running {
 
 /// How a host ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: Vec<String>,
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<String>,
     /// What it complained about, the last lines, for a test that fails.
     #[expect(dead_code, reason = "shown by Debug")]
-    pub(super) stderr: Vec<String>,
+    pub(crate) stderr: Vec<String>,
 }
 
 impl Ended {
-    pub(super) fn was_killed(&self) -> bool {
+    pub(crate) fn was_killed(&self) -> bool {
         self.status.signal() == Some(9)
     }
 }
@@ -136,20 +137,20 @@ impl Running {
         Self { child, lines, errors }
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// Waits until the host printed the line.
     #[track_caller]
-    pub(super) fn await_line(&self, line: &str) {
+    pub(crate) fn await_line(&self, line: &str) {
         self.until(line, || self.lines.lock().unwrap().iter().any(|said| said == line));
     }
 
     /// Waits until something is so.
     #[track_caller]
-    pub(super) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         let begin = Instant::now();
         while !is_so() {
             let errors = || self.errors.lock().unwrap().join("\n");
@@ -158,7 +159,7 @@ impl Running {
         }
     }
 
-    pub(super) fn wait(mut self) -> Ended {
+    pub(crate) fn wait(mut self) -> Ended {
         let status = self.child.wait().unwrap();
         let taken = |lines: &Mutex<Vec<String>>| lines.lock().unwrap().clone();
         // The pipes end with the process; their readers need a moment.

@@ -18,6 +18,7 @@ mod paths;
 mod properties;
 mod races;
 mod reading;
+mod remembering;
 
 /// What lies outside and must never be seen in an answer.
 pub(super) const CANARY: &str = "the canary sings outside";

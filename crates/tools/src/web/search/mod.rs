@@ -15,8 +15,8 @@ use tidegate_policy::{Permitted, Preparation, Subject, SubjectKind};
 use tidegate_protocol::Risk;
 
 use super::cache::Cache;
-use super::fence::fence;
 use super::{arguments, beginning, failed, read_arguments};
+use crate::fence::fence;
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};

@@ -1,0 +1,149 @@
+//! Conversations that outgrow the window.
+
+use super::*;
+
+/// A model that answers what it is asked, and sums up in one line.
+fn talker(tokens: u64) -> World {
+    World::new(move |request| {
+        let sums_up = request.tools.is_empty();
+        if sums_up {
+            says("They talked about the weather and agreed on rain.")
+        } else {
+            Said { tokens, ..says("yes") }
+        }
+    })
+}
+
+fn small(attempt: u32) -> Turn {
+    let mut turn = turn(attempt);
+    (turn.window.tokens, turn.window.reserve, turn.window.keep_recent) = (4_000, 1_000, 400);
+    turn
+}
+
+fn fill(world: &World, messages: usize) {
+    for at in 0..messages {
+        let text = format!("{at} {}", "some words about the weather ".repeat(8));
+        world.append(EntryBody::Message(Message::user(text, 0)));
+        let said = Message::Assistant {
+            content: vec![Block::text("I see, it may rain. ".repeat(8))],
+            origin: resume_origin(),
+            usage: Usage::default(),
+            stop_reason: StopReason::Stop,
+            error_message: None,
+            timestamp: 0,
+        };
+        world.append(EntryBody::Message(said));
+    }
+    // Another run said all that.
+    for entry in &mut world.state().log {
+        entry.run_id = RunId::from_parts(1, [1; 10]);
+    }
+}
+
+fn resume_origin() -> Origin {
+    let name = || "fake".to_owned();
+    Origin { api: name(), provider: name(), model: name(), profile_id: None, route: name(), stage: name() }
+}
+
+#[tokio::test]
+async fn a_conversation_that_outgrows_its_window_is_summed_up_and_nothing_of_it_changes() {
+    let world = talker(0);
+    fill(&world, 40);
+    let before = world.state().log.clone();
+    let outcome = world.attempt_of(&small(1)).await.unwrap();
+    assert_eq!(world.finish(&outcome), "yes");
+    assert_eq!(world.state().log[..before.len()], before);
+    assert!(world.log().iter().any(|line| line.starts_with("summary from")), "{:?}", world.log());
+    let state = world.state();
+    let asked = state.requests.last().unwrap();
+    let size: u64 = asked.messages.iter().map(crate::context::estimate).sum();
+    assert!(size < small(1).window.line(), "{size}");
+    assert!(asked.messages.first().unwrap().text().contains("agreed on rain"));
+    assert_eq!(asked.messages.last().unwrap().text(), "do it");
+    let told = state.events.iter().any(|event| matches!(event, RunEventBody::CompactionEnded { .. }));
+    assert!(told, "the user is told");
+}
+
+#[tokio::test]
+async fn a_model_that_finds_it_too_long_all_the_same_is_asked_once_more_about_less() {
+    let world = World::new(|request| {
+        let long = request.messages.len() > 30;
+        match (request.tools.is_empty(), long) {
+            (true, _) => says("They talked about the weather."),
+            (false, true) => Said { fails: Some(FailureKind::ContextOverflow), ..Said::default() },
+            (false, false) => says("yes"),
+        }
+    });
+    fill(&world, 40);
+    let mut turn = turn(1);
+    turn.window.keep_recent = 400;
+    let outcome = world.attempt_of(&turn).await.unwrap();
+    assert_eq!(world.finish(&outcome), "yes");
+}
+
+#[tokio::test]
+async fn a_second_overflow_ends_the_run() {
+    let world = World::new(|request| {
+        if request.tools.is_empty() {
+            return says("They talked.");
+        }
+        Said { fails: Some(FailureKind::ContextOverflow), ..Said::default() }
+    });
+    fill(&world, 40);
+    let outcome = world.attempt(1).await.unwrap();
+    let Outcome::Failed { error } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(error.code, tidegate_protocol::ErrorCode::ContextOverflow);
+}
+
+#[tokio::test]
+async fn tools_that_fill_the_window_are_summed_up_between_two_rounds() {
+    const IDS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    const LONG: &str = "I look at the next one. It is a long story, and every part of it has to be told in full \
+                        before I can go on to the part that comes after it, which is a long story as well. ";
+    let world = World::new(|request| {
+        if request.tools.is_empty() {
+            return says("Looked at many things.");
+        }
+        if request.messages.iter().any(|message| message.text().contains("Looked at many")) {
+            return says("done");
+        }
+        Said { text: LONG, ..calls(&[("look", IDS[results_since_user(request)])]) }
+    });
+    fill(&world, 27);
+    let outcome = world.attempt_of(&small(1)).await.unwrap();
+    assert_eq!(world.finish(&outcome), "done");
+    let log = world.log();
+    let summed_up = log.iter().position(|line| line.starts_with("summary from")).unwrap();
+    assert!(log[..summed_up].iter().any(|line| line == "result a: did a"), "{log:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_was_summed_up_with_everything_it_did_does_not_begin_anew() {
+    let mind = |request: &Request| {
+        if request.tools.is_empty() {
+            return says("The first write was made.");
+        }
+        match request.messages.last() {
+            Some(message) if message.text().contains("was made") => says("done"),
+            // So many tokens that nothing can stay.
+            Some(Message::User { .. }) => Said { tokens: 9_000_000, ..calls(&[("write", "w1")]) },
+            _ => says("not summed up"),
+        }
+    };
+    let mut cut_off = 0;
+    for fuse in 0.. {
+        let world = World::new(mind);
+        world.state().fuse = Some(fuse);
+        if world.attempt_of(&small(1)).await.is_ok() {
+            break;
+        }
+        cut_off += 1;
+        world.restart();
+        let outcome = world.attempt_of(&small(2)).await.unwrap();
+        world.finish(&outcome);
+        let log = world.log();
+        assert_eq!(log.iter().filter(|line| *line == "user do it").count(), 1, "after {fuse}: {log:?}");
+        assert!(world.state().effects.len() <= 1, "after {fuse}: {log:?}");
+    }
+    assert!(cut_off > 6, "only {cut_off} places to be cut off at");
+}

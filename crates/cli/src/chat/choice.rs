@@ -1,0 +1,64 @@
+//! What is chosen for the conversation while one talks: from then on the command line's wish is no longer sent.
+
+use tidegate_protocol::{Origin, SessionSettings};
+use tidegate_routing::{Command, Vocabulary, parse_line};
+
+/// Which model a word means, as it is shown; nothing when it means none.
+pub(crate) type Models = Box<dyn Fn(&str) -> Option<String>>;
+
+/// What a message chose that was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// As it is shown.
+    pub(super) model: Option<String>,
+    pub(super) thinking: bool,
+}
+
+/// Reads a message as whoever answered it did.
+pub(super) fn chosen(models: &Models, text: &str) -> Option<Choice> {
+    let is_model = |word: &str| models(word).is_some();
+    let line = parse_line(text, &Vocabulary { is_model: &is_model, reset_triggers: &[] });
+    let SessionSettings { model, thinking, .. } = match line.command {
+        Some(Command::Set(said)) => said,
+        Some(Command::New | Command::Reset) if line.rest.is_empty() => line.directives,
+        _ => return None,
+    };
+    let choice = Choice { model: model.and_then(|word| models(&word)), thinking: thinking.is_some() };
+    (choice.model.is_some() || choice.thinking).then_some(choice)
+}
+
+/// Whether a message begins the conversation anew.
+pub(super) fn begins_anew(text: &str) -> bool {
+    let line = parse_line(text, &Vocabulary { is_model: &|_| false, reset_triggers: &[] });
+    matches!(line.command, Some(Command::New | Command::Reset)) && line.rest.is_empty()
+}
+
+/// The model that answered. Commands, and calls that a person wrote, are answered by none.
+pub(super) fn answered_by(origin: &Origin) -> Option<String> {
+    let is_model = !matches!(origin.api.as_str(), "command" | "manual");
+    is_model.then(|| format!("{}/{}", origin.provider, origin.model))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_holds_for_the_conversation_is_a_choice() {
+        let models: Models = Box::new(|word| (word == "b").then(|| "maker/b".to_owned()));
+        let choice = |model: Option<&str>, thinking| Choice { model: model.map(str::to_owned), thinking };
+        for (text, expected) in [
+            ("/model b", Some(choice(Some("maker/b"), false))),
+            ("/think high", Some(choice(None, true))),
+            ("/model b /think low", Some(choice(Some("maker/b"), true))),
+            ("/new /model b", Some(choice(Some("maker/b"), false))),
+            ("/model nobody", None),
+            ("/model", None),
+            ("/model b and answer", None),
+            ("/verbose on", None),
+            ("hello", None),
+        ] {
+            assert_eq!(chosen(&models, text), expected, "{text}");
+        }
+    }
+}

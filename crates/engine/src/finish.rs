@@ -1,0 +1,185 @@
+//! FINISH: the log, the end, the reply and what other conversations are told, in one commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_agent::Desk as _;
+use tidegate_protocol::{Origin, ReplyTarget, ToolError, ToolErrorCode, Usage};
+use tidegate_storage::{Ending, Finish, Finished, Lease, NewCall, NewPart, StoreError};
+
+use crate::desk::RunDesk;
+use crate::error::EngineError;
+use crate::execute::{End, Work};
+use crate::live::{Answer, RunEnd};
+use crate::start::Core;
+
+impl Core {
+    /// FINISH: the log, the end and the reply in one commit. Answers the end and whether another run waits.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        work: &Work,
+        lease: &Lease,
+        end: End,
+        desk: &RunDesk<'_>,
+    ) -> Result<(RunEnd, bool), EngineError> {
+        let calls = desk.remaining();
+        let finish = self.finish_of(work, &end, calls.clone()).await?;
+        let lanes = lanes_of(&finish.parts);
+        let wrote = i64::try_from(finish.entries.len()).unwrap_or(i64::MAX);
+        let finished = self.persist(lease, finish).await?;
+        // Only now: whatever fails or panics before, what was used is still there for the end that is written instead.
+        desk.booked(&calls);
+        self.unsealed.notify_one();
+        self.mirroring.notify();
+        for (lane, channel, account) in lanes {
+            self.wake_lane(lane, &channel, &account);
+        }
+        self.announced(work, &finished);
+        if let End::Aborted(_) = &end
+            && let Err(error) = self.abort_descendants(work.run).await
+        {
+            tracing::warn!(%error, run = %work.run, "what an aborted run started could not be ended");
+        }
+        let end = match end {
+            End::Answered(answer) => {
+                let begins = finished.head_seq == wrote;
+                Ok(self.told(work, lease, *answer, finished.usage, begins).await)
+            }
+            End::Done { text, .. } => Ok(Self::done(work, lease, text)),
+            End::Failed(error) | End::Aborted(error) => Err(error),
+            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
+        };
+        Ok((end, finished.more))
+    }
+
+    /// What is written at the end.
+    async fn finish_of(&self, work: &Work, end: &End, calls: Vec<NewCall>) -> Result<Finish, EngineError> {
+        let now = self.clock.now_ms();
+        let principal = work.principal.clone();
+        let mut finish = match end {
+            End::Answered(answer) => Finish {
+                entries: answer.entries.clone(),
+                parts: self.answer_parts(work, answer)?,
+                context_tokens: Some(answer.context_tokens).filter(|tokens| *tokens > 0),
+                ..Finish::bare(Ending::Completed(answer.origin.clone()), principal, now)
+            },
+            End::Done { text, closes_session } => Finish {
+                parts: self.reply_parts(work, &Ok(text.clone()))?,
+                closes_session: *closes_session,
+                ..Finish::bare(Ending::Completed(of_command()), principal, now)
+            },
+            End::Failed(error) => Finish {
+                parts: self.reply_parts(work, &Err(error.clone()))?,
+                ..Finish::bare(Ending::Failed(error.clone()), principal, now)
+            },
+            End::Aborted(error) => Finish::bare(Ending::Aborted(error.clone()), principal, now),
+            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
+        };
+        let said = match end {
+            End::Answered(answer) => Ok(answer.text.clone()),
+            End::Done { text, .. } => Ok(text.clone()),
+            End::Failed(error) | End::Aborted(error) => Err(error.clone()),
+            End::Ended | End::Released => return Err(StoreError::StaleFence.into()),
+        };
+        finish.calls = calls;
+        finish.announce = match self.announcement(work, &said, &finish.calls).await {
+            Ok(announce) => announce.map(Box::new),
+            Err(EngineError::Store(error)) => return Err(error.into()),
+            // Whoever started it is not configured any more; what it did stands all the same.
+            Err(error) => {
+                tracing::warn!(%error, run = %work.run, "what came of a subagent cannot be announced");
+                None
+            }
+        };
+        Ok(finish)
+    }
+
+    /// What whoever waits is told.
+    async fn told(
+        &self,
+        work: &Work,
+        lease: &Lease,
+        answer: tidegate_agent::Answer,
+        usage: Usage,
+        begins: bool,
+    ) -> Answer {
+        let alias = lease.alias.clone().unwrap_or_else(|| lease.session.to_string());
+        // A log that begins now may have had to do without its short name.
+        let session_name = if begins && work.reply == ReplyTarget::Caller {
+            self.session_name(lease.session).await.unwrap_or(alias)
+        } else {
+            alias
+        };
+        let tool_error = tool_error(&answer);
+        let tidegate_agent::Answer { text, origin, calls, .. } = answer;
+        let (run, created_at) = (work.run, work.created_at);
+        Answer { run, created_at, session_name, text, origin, usage, calls, tool_error }
+    }
+
+    fn done(work: &Work, lease: &Lease, text: String) -> Answer {
+        Answer {
+            run: work.run,
+            created_at: work.created_at,
+            session_name: lease.alias.clone().unwrap_or_else(|| lease.session.to_string()),
+            text,
+            origin: of_command(),
+            usage: Usage::default(),
+            calls: Vec::new(),
+            tool_error: None,
+        }
+    }
+
+    /// FINISH, however long the store needs: an answer that exists must not be lost to a full disk.
+    async fn persist(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let error = match self.store.finish(lease, finish.clone()).await {
+                Ok(finished) => return Ok(finished),
+                Err(error) => error,
+            };
+            self.watch(&error);
+            let worth_waiting = match &error {
+                StoreError::Full(_) => self.may_get_room(),
+                StoreError::Unavailable(_) => self.stays && !self.stopped.is_requested(),
+                _ => false,
+            };
+            if !worth_waiting {
+                return Err(error);
+            }
+            tracing::warn!(%error, run = %lease.run, "the run's end cannot be written yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+}
+
+/// Who "answered" a command.
+pub(crate) fn of_command() -> Origin {
+    let name = || "command".to_owned();
+    Origin { api: name(), provider: name(), model: name(), profile_id: None, route: name(), stage: name() }
+}
+
+/// The first call that failed, or that there were too many.
+pub(crate) fn tool_error(answer: &tidegate_agent::Answer) -> Option<ToolError> {
+    let failed = answer.calls.iter().find_map(|(_, result)| result.error.clone());
+    let limit = answer.limit.as_ref().map(|limit| ToolError {
+        code: ToolErrorCode::ExecutionError,
+        tool: limit.tool.clone(),
+        message: format!("tool call loop exceeded max steps ({})", limit.steps),
+        details: None,
+    });
+    let earlier = answer.limit.is_none();
+    failed.filter(|_| earlier).or(limit)
+}
+
+type LaneName = (String, tidegate_protocol::ChannelName, String);
+
+fn lanes_of(parts: &[NewPart]) -> Vec<LaneName> {
+    let mut lanes: Vec<LaneName> = Vec::new();
+    for part in parts {
+        if !lanes.iter().any(|(lane, ..)| *lane == part.lane) {
+            lanes.push((part.lane.clone(), part.channel.clone(), part.account_id.clone()));
+        }
+    }
+    lanes
+}

@@ -1,0 +1,250 @@
+//! The tools of one run, as its loop sees them: every call goes the way that every other call goes.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_agent::{MEMORY_TOOL, ReadyCall, ToolBox, ToolBoxError, Verdict};
+use tidegate_models::ToolSpec;
+use tidegate_policy::{Digest, Permitted};
+use tidegate_protocol::api::{Asking, ToolEvent};
+use tidegate_protocol::{
+    ApprovalId, Block, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
+    ToolSource,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::invoke::{Calling, Invoke, Settled, Tell};
+use crate::error::EngineError;
+use crate::execute::Work;
+use crate::live::Live;
+use crate::pace::Pace;
+use crate::start::Core;
+
+pub(crate) struct AgentBox {
+    core: Arc<Core>,
+    /// Every call of the run, but for the call itself.
+    template: Invoke,
+    specs: Vec<ToolSpec>,
+    memory: Option<ToolSpec>,
+    cancel: CancellationToken,
+    live: Arc<Live>,
+    pace: Arc<Pace>,
+    shadow: bool,
+}
+
+impl AgentBox {
+    pub(crate) fn open(
+        core: &Arc<Core>,
+        work: &Work,
+        spec: &RunSpec,
+        cancel: CancellationToken,
+        live: Arc<Live>,
+        pace: Arc<Pace>,
+    ) -> Result<Self, EngineError> {
+        let template = template(work, spec);
+        let look = |invoke: Invoke| Calling::new(core, invoke, cancel.clone(), Arc::new(|_| {}));
+        let noting = look(for_notes(&template))?;
+        let registry = &core.toolbox.registry;
+        let specs = Self::shown_to(core, work, spec)?;
+        let memory =
+            registry.find(MEMORY_TOOL).map(|tool| tool.spec()).filter(|spec| noting.shows(&spec.name));
+        let memory = memory.filter(|_| noting.can_write()).map(shown);
+        // For tools that wait for another run.
+        live.goes_at(&pace);
+        Ok(Self { core: Arc::clone(core), template, specs, memory, cancel, live, pace, shadow: spec.shadow })
+    }
+
+    /// The tools that the model of a run is shown.
+    pub(crate) fn shown_to(
+        core: &Arc<Core>,
+        work: &Work,
+        spec: &RunSpec,
+    ) -> Result<Vec<ToolSpec>, EngineError> {
+        let ordinary = Calling::new(core, template(work, spec), CancellationToken::new(), Arc::new(|_| {}))?;
+        let registry = &core.toolbox.registry;
+        Ok(registry.specs().filter(|spec| ordinary.shows(&spec.name)).map(shown).collect())
+    }
+
+    async fn decide(&self, invoke: Invoke) -> Result<Verdict, ToolBoxError> {
+        let asked = Arc::new(OnceLock::new());
+        let (call_id, tell) = (invoke.call.id.clone(), self.tell(&invoke.call.id, &asked));
+        let calling = Calling::new(&self.core, invoke, self.cancel.child_token(), tell)
+            .map_err(stops)?
+            .waiting_with(Arc::clone(&self.pace))
+            .in_shadow(self.shadow);
+        let settled = calling.settle().await;
+        if let (Some(run), Some(approval_id)) = (self.template.run, asked.get().copied()) {
+            self.live.publish(run, RunEventBody::ApprovalSettled { call_id, approval_id });
+        }
+        let (digest, settled) = settled.map_err(stops)?;
+        let (permitted, approval) = match settled {
+            Settled::Over(result) => return Ok(Verdict::Answered(calling.noted(&digest, result))),
+            Settled::Permitted(permitted, approval) => (permitted, approval),
+        };
+        Ok(match calling.known(&permitted).await.map_err(stops)? {
+            Some(result) => Verdict::Answered(calling.noted(&digest, result)),
+            None => Verdict::Ready(Box::new(Ready { calling, permitted, approval, digest })),
+        })
+    }
+
+    /// What is remembered is the agent's, wherever somebody asks from; and a note without a file is one of the day it is
+    /// where that one lives.
+    fn with(&self, mut template: Invoke, mut call: ToolCall) -> Invoke {
+        if call.name.trim() == MEMORY_TOOL {
+            template.root = None;
+            if let Some(args) = call.args.as_object_mut()
+                && args.get("file").is_none_or(Value::is_null)
+            {
+                let day = self.core.settings.zone().day(self.core.clock.now_ms());
+                args.insert("file".to_owned(), format!("{day}.md").into());
+            }
+        }
+        Invoke { call, ..template }
+    }
+
+    /// Tells whoever watches the run, and remembers what was asked.
+    fn tell(&self, call_id: &str, asked: &Arc<OnceLock<ApprovalId>>) -> Tell {
+        let (live, call_id, run) = (Arc::clone(&self.live), call_id.to_owned(), self.template.run);
+        let asked = Arc::clone(asked);
+        Arc::new(move |event| {
+            let Some(run) = run else { return };
+            let call_id = call_id.clone();
+            match event {
+                ToolEvent::Approval { approval } => {
+                    let _ = asked.set(approval.id);
+                    live.publish(run, RunEventBody::ApprovalAsked { call_id, approval });
+                }
+                ToolEvent::Update { text } => live.publish(run, RunEventBody::ToolUpdate { call_id, text }),
+                ToolEvent::Result { .. } | ToolEvent::Error { .. } => {}
+            }
+        })
+    }
+}
+
+fn shown(spec: &tidegate_tools::ToolSpec) -> ToolSpec {
+    ToolSpec {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.input_schema.clone(),
+    }
+}
+
+/// The same for the notes before a conversation is summed up: the one tool they need is there unless a list denies it,
+/// and nobody is asked.
+fn for_notes(template: &Invoke) -> Invoke {
+    Invoke {
+        also: vec![MEMORY_TOOL.to_owned()],
+        allow: Some(vec![MEMORY_TOOL.to_owned()]),
+        asking: Asking::Nobody,
+        root: None,
+        ..template.clone()
+    }
+}
+
+fn template(work: &Work, spec: &RunSpec) -> Invoke {
+    let model = spec.models.first().map(|model| (model.provider.clone(), model.model.clone()));
+    Invoke {
+        principal: work.principal.clone(),
+        scope: work.key.scope.clone(),
+        session: work.key.to_string(),
+        run: Some(work.run),
+        call: ToolCall {
+            id: String::new(),
+            name: String::new(),
+            args: Value::Null,
+            source: ToolSource::Model,
+        },
+        root: spec.tools.root.clone().map(Into::into),
+        model,
+        subagent: matches!(work.key.place, Where::Sub { .. }),
+        asking: if spec.tools.unattended { Asking::Nobody } else { Asking::Others },
+        allow: spec.tools.allow.clone(),
+        also: Vec::new(),
+    }
+}
+
+#[async_trait]
+impl ToolBox for AgentBox {
+    fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    fn memory(&self) -> Option<&ToolSpec> {
+        self.memory.as_ref()
+    }
+
+    fn only_looks(&self, tool: &str) -> bool {
+        let found = self.core.toolbox.registry.find(tool);
+        found.is_some_and(|tool| tool.spec().risk == Risk::Read && tool.spec().idempotent)
+    }
+
+    async fn permit(&self, call: ToolCall) -> Result<Verdict, ToolBoxError> {
+        self.decide(self.with(self.template.clone(), call)).await
+    }
+
+    async fn permit_note(&self, call: ToolCall) -> Result<Verdict, ToolBoxError> {
+        self.decide(self.with(for_notes(&self.template), call)).await
+    }
+}
+
+/// A call that was permitted.
+struct Ready {
+    calling: Calling,
+    permitted: Box<Permitted>,
+    approval: Option<Value>,
+    digest: Digest,
+}
+
+#[async_trait]
+impl ReadyCall for Ready {
+    fn is_shadow(&self) -> bool {
+        self.calling.is_shadowed(self.permitted.prepared().risk())
+    }
+
+    async fn run(self: Box<Self>) -> Result<ToolResult, ToolBoxError> {
+        let result = if self.is_shadow() {
+            self.show().await
+        } else {
+            self.calling.run_and_keep(&self.permitted, self.approval.clone()).await
+        };
+        self.calling.core.unsealed.notify_one();
+        Ok(self.calling.noted(&self.digest, result.map_err(stops)?))
+    }
+}
+
+impl Ready {
+    /// What it would do is put on record, and nothing is done.
+    async fn show(&self) -> Result<ToolResult, EngineError> {
+        let prepared = self.permitted.prepared();
+        let mut metadata = self.calling.about(self.permitted.decision());
+        metadata["digest"] = json!(prepared.digest());
+        metadata["preview"] = json!(prepared.preview());
+        metadata["args"] = prepared.args().clone();
+        self.calling.record("tool.shadowed", metadata).await?;
+        Ok(shadowed(self.calling.tool(), "allowed"))
+    }
+}
+
+/// The result of a call in shadow mode.
+pub(super) fn shadowed(tool: &str, verdict: &str) -> ToolResult {
+    let text = format!(
+        "shadow mode: this was decided ({verdict}) and recorded, and not run; go on as if it had worked"
+    );
+    ToolResult {
+        ok: true,
+        content: vec![Block::text(text)],
+        data: Some(json!({ "shadow": true, "verdict": verdict })),
+        error: None,
+        meta: ToolMeta { tool: tool.to_owned(), duration_ms: 0, truncated: false },
+    }
+}
+
+/// What ends the run, and not only the call.
+fn stops(error: EngineError) -> ToolBoxError {
+    match error {
+        EngineError::Store(error) => ToolBoxError::Store(error),
+        EngineError::Closing => ToolBoxError::Closing,
+        error => ToolBoxError::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,92 @@
+//! Small files of every kind.
+
+use super::*;
+
+fn sums(text: &str) -> (usize, usize, usize) {
+    let report = run(text).unwrap();
+    (report.passed, report.failed, report.skipped)
+}
+
+#[test]
+fn what_is_as_recorded_is_counted_and_not_told() {
+    let report = run(r#"{"_note": "n", "silent": [{"text": "NO_REPLY", "silent": true}]}"#).unwrap();
+    assert_eq!(report, Report { passed: 1, ..Report::default() });
+    assert_eq!(report.text(), "1 passed, 0 failed, 0 skipped\n");
+}
+
+#[test]
+fn what_differs_is_told_with_both_answers() {
+    let report = run(r#"{"silent": [{"text": "hi", "silent": true}]}"#).unwrap();
+    assert_eq!((report.passed, report.failed, report.skipped), (0, 1, 0));
+    for part in ["silent[0]: differs", "expected true", "ours false"] {
+        assert!(report.lines[0].contains(part), "{}", report.lines[0]);
+    }
+    assert!(report.text().ends_with("\n0 passed, 1 failed, 0 skipped\n"));
+}
+
+#[test]
+fn a_group_that_nobody_has_is_named_and_its_cases_are_skipped() {
+    let report = run(r#"{"tea_leaves": [1, 2], "one": {"x": 1}}"#).unwrap();
+    assert_eq!((report.passed, report.failed, report.skipped), (0, 0, 3));
+    assert!(report.lines.contains(&"tea_leaves: not a group we have, 2 skipped".to_owned()));
+}
+
+#[test]
+fn a_case_that_is_none_of_its_group_has_failed() {
+    for case in [r#"{"text": "hi"}"#, r#"{"text": 7, "silent": true}"#, "3", "null", r#"["a"]"#] {
+        let report = run(&format!(r#"{{"silent": [{case}]}}"#)).unwrap();
+        assert_eq!((report.passed, report.failed, report.skipped), (0, 1, 0), "{case}");
+        assert!(report.lines[0].starts_with("silent[0]: cannot be run: "), "{}", report.lines[0]);
+    }
+    assert_eq!(sums(r#"{"ssrf": [{"a": "not an address", "priv": true}]}"#), (0, 1, 0));
+    assert_eq!(sums(r#"{"think_level": [{"in": "low"}]}"#), (0, 1, 0));
+}
+
+#[test]
+fn what_differs_on_purpose_is_told_and_skipped() {
+    let report = run(r#"{"ssrf": [{"a": "64:ff9b::7f00:1", "priv": false}]}"#).unwrap();
+    assert_eq!((report.passed, report.failed, report.skipped), (0, 0, 1));
+    assert!(report.lines[0].starts_with("ssrf[0]: differs on purpose: "), "{}", report.lines[0]);
+}
+
+#[test]
+fn a_purpose_excuses_nothing_else_of_its_group() {
+    assert_eq!(sums(r#"{"ssrf": [{"a": "127.0.0.1", "priv": false}]}"#), (0, 1, 0));
+    let marked = r#"{"think_level": [{"in": "low", "out": null, "upstream_defect": true, "reason": "r"}]}"#;
+    assert_eq!(sums(marked), (0, 1, 0), "that a file calls it a defect does not make ours right");
+    assert_eq!(
+        sums(r#"{"exec": [{"c": "git a", "analysisOk": false, "ok": false, "argv": []}]}"#),
+        (0, 1, 0)
+    );
+}
+
+/// The recorded cases about agents. Whatever is not as recorded is named here.
+#[test]
+fn the_recorded_cases_about_agents_are_as_recorded_but_for_these() {
+    let report = run(include_str!("../../fixtures/vectors/agent.json")).unwrap();
+    let mut named: Vec<&str> =
+        report.lines.iter().filter_map(|line| line.split_once(": ").map(|(name, _)| name)).collect();
+    named.sort_unstable();
+    let on_purpose = ["exec[1]", "exec[2]", "exec[6]", "failover_error[2]", "reasoning_strip[3]", "ssrf[3]"];
+    assert_eq!(named, on_purpose, "{}", report.text());
+    assert_eq!((report.passed, report.failed, report.skipped), (112, 0, 6));
+}
+
+#[test]
+fn a_purpose_about_code_is_not_one_about_a_text_with_code_in_it() {
+    let case = r#"{"reasoning_strip": [{"text": "<think>x</think> `a`", "strict": "y", "preserve": "y"}]}"#;
+    assert_eq!(sums(case), (0, 1, 0));
+}
+
+#[test]
+fn one_case_may_stand_alone() {
+    let one = r#"{"trunc_tail": {"content": "aéaé", "truncatedBy": "bytes", "lastLinePartial": true}}"#;
+    assert_eq!(sums(one), (1, 0, 0));
+}
+
+#[test]
+fn what_is_no_file_of_groups_is_refused() {
+    for text in ["", "{", "[]", "7"] {
+        assert!(run(text).is_err(), "{text:?}");
+    }
+}
