@@ -62,8 +62,25 @@ impl Raw {
 /// Whether somebody would let this program go on after it stopped: a shell that controls its jobs.
 pub(super) fn can_be_continued() -> bool {
     let Some(parent) = process::getppid() else { return false };
-    let same_session = process::getsid(Some(parent)).ok() == process::getsid(None).ok();
-    same_session && process::getpgid(Some(parent)).is_ok_and(|group| group != process::getpgrp())
+    let (ours, theirs) = (Belonging::of(process::getpid()), Belonging::of(parent));
+    theirs.session == ours.session && theirs.group != ours.group
+}
+
+/// The session and the group of a process. Inside a container each is 0 when whoever leads it is outside, which the safe
+/// wrappers of these two calls hold to be impossible.
+struct Belonging {
+    session: i32,
+    group: i32,
+}
+
+impl Belonging {
+    fn of(process: process::Pid) -> Self {
+        let pid = process.as_raw_nonzero().get();
+        #[expect(unsafe_code, reason = "rustix must not be given the answer 0")]
+        // SAFETY: both calls take a number and touch no memory of ours.
+        let (session, group) = unsafe { (libc::getsid(pid), libc::getpgid(pid)) };
+        Self { session, group }
+    }
 }
 
 impl Drop for Raw {

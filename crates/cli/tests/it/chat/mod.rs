@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use rustix::process::Signal;
 use serde_json::json;
 use tidegate_testkit::model_server::{Step, Turn};
+use tidegate_testkit::skip::skip_loudly;
 
 use self::pty::Pty;
 use crate::home::{Backend, Home};
@@ -211,6 +212,18 @@ fn a_program_that_nobody_would_continue_does_not_stop() {
     pty.signal(Signal::CONT);
     pty.press("and here\r");
     pty.until("已接收到输入：and here");
+    leave(pty);
+}
+
+#[test]
+fn where_the_processes_above_cannot_be_seen_it_does_not_stop_either() {
+    let home = Home::new();
+    let Some(mut pty) = Pty::contained(&home) else {
+        return skip_loudly("a process of its own numbering: unshare is not permitted");
+    };
+    pty.press(CTRL_Z);
+    pty.press("still here\r");
+    pty.until("已接收到输入：still here");
     leave(pty);
 }
 

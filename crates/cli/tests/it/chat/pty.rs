@@ -39,6 +39,20 @@ impl Pty {
         Self::open(home, &["/bin/sh", "-c", script, PROGRAM], &[])
     }
 
+    /// The same where the processes above it cannot be seen, as in a container; `None` where this user cannot make such
+    /// a place.
+    pub(crate) fn contained(home: &Home) -> Option<Self> {
+        let apart = ["unshare", "--pid", "--fork"];
+        let may = Command::new(apart[0])
+            .args(&apart[1..])
+            .arg("true")
+            .status()
+            .is_ok_and(|status| status.success());
+        may.then(|| {
+            Self::open(home, &[&apart[..], &["setsid", "--fork", "--wait", PROGRAM, "chat"]].concat(), &[])
+        })
+    }
+
     fn open(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a terminal can be made");
