@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tidegate_engine::{Settings, Toolbox};
+use tidegate_engine::{Home, Settings, Toolbox};
 use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::SystemClock;
-use tidegate_sandbox::{Host, Supervisor};
+use tidegate_sandbox::{Sandboxes, Supervisor};
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
@@ -21,13 +21,13 @@ use crate::app::App;
 use crate::failure::{Failure, Message};
 
 /// Everything the engine needs to run tools.
-pub(crate) fn toolbox(app: &App, settings: &Settings) -> Result<Toolbox, Failure> {
+pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
     let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        runner: Arc::new(Host::new(supervisor)),
+        confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),

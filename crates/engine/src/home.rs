@@ -50,6 +50,11 @@ impl Home {
         self.root.join("agents").join(agent.as_str()).join("workspace")
     }
 
+    /// What the sandboxes keep: a folder for each place.
+    pub fn sandboxes(&self) -> PathBuf {
+        self.root.join("sandboxes")
+    }
+
     pub(crate) fn service(&self) -> PathBuf {
         self.root.join("service")
     }

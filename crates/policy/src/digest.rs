@@ -15,6 +15,13 @@ impl Digest {
         Self(text)
     }
 
+    /// Of a text by itself, for names that have to differ.
+    pub fn of_text(text: &str) -> Self {
+        let mut writer = Writer::new("text");
+        writer.field("text", text);
+        writer.finish()
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

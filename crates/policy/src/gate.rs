@@ -126,7 +126,13 @@ impl Permitted {
     }
 }
 
-impl PermittedPlan<'_> {
+impl<'a> PermittedPlan<'a> {
+    /// What the operator wrote into the configuration to be started, such as a server of tools. Whoever wrote it there
+    /// permitted it; nothing in it may come from a model, a page or a message.
+    pub fn of_operator(plan: &'a Plan) -> Self {
+        Self(plan)
+    }
+
     pub fn plan(&self) -> &Plan {
         self.0
     }

@@ -7,6 +7,7 @@
 pub mod approval;
 mod budget;
 mod call;
+mod confinement;
 mod digest;
 pub mod exec;
 mod gate;
@@ -20,6 +21,7 @@ pub use budget::{
     BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, BudgetVerdict, Reservation,
 };
 pub use call::{Preparation, Prepared, Requester, Subject, SubjectKind};
+pub use confinement::{Access, Confinement, Confiner, Limits, Network, Only, Profile};
 pub use digest::Digest;
 pub use gate::{Gate, Held, Permitted, PermittedPlan};
 pub use models::{ModelPolicies, ModelPolicy, ModelVerdict};

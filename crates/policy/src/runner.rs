@@ -91,6 +91,9 @@ pub enum RunError {
     Start { path: String, cause: String },
     #[error("the working folder {path} cannot be entered: {cause}")]
     Folder { path: String, cause: String },
+    /// Nothing here can hold programs as they have to be held.
+    #[error("the sandbox profile {profile} cannot be used here: {why}")]
+    Unavailable { profile: &'static str, why: String },
     #[error("it has ended")]
     Ended,
     #[error("the supervisor failed: {0}")]

@@ -28,6 +28,7 @@ mod input;
 mod order;
 mod output;
 mod running;
+mod sandboxes;
 mod supervise;
 mod sweep;
 #[cfg(test)]
@@ -36,4 +37,5 @@ mod tests;
 mod wires;
 
 pub use host::{Host, Supervisor};
+pub use sandboxes::Sandboxes;
 pub use supervise::supervise;

@@ -127,7 +127,7 @@ impl Host {
             connectors: connectors(loaded, home, &scope),
             stays: true,
             models: Arc::new(registry(app, home, loaded, standings)),
-            toolbox: toolbox(app, &settings)?,
+            toolbox: toolbox(app, home, &settings)?,
             ..Options::passing(scope.tenant.clone(), settings)
         };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;

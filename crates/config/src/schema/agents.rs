@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::AgentAuth;
 use super::memory_search::MemorySearch;
 use super::models::ModelPolicy;
+use super::sandbox::{AgentSandbox, Sandbox};
 use super::subagents::{AgentSubagents, Subagents};
 use super::tools::AgentTools;
 use crate::format::{AGENT_ID, DURATION};
@@ -58,6 +59,8 @@ pub struct AgentDefaults {
     pub compaction: Compaction,
     /// Thinning old tool output out of a request.
     pub context_pruning: ContextPruning,
+    /// What holds the programs that agents start.
+    pub sandbox: Sandbox,
     /// Searching what was remembered.
     pub memory_search: MemorySearch,
 }
@@ -79,6 +82,7 @@ impl Default for AgentDefaults {
             skip_bootstrap: false,
             compaction: Compaction::default(),
             context_pruning: ContextPruning::default(),
+            sandbox: Sandbox::default(),
             memory_search: MemorySearch::default(),
         }
     }
@@ -207,6 +211,9 @@ pub struct Agent {
     /// Which of the tools that `tools` gives to all agents this one has.
     #[serde(default)]
     pub tools: AgentTools,
+    /// What holds the programs that this agent starts.
+    #[serde(default)]
+    pub sandbox: AgentSandbox,
     /// Runs that this agent starts for a piece of work.
     #[serde(default)]
     pub subagents: AgentSubagents,

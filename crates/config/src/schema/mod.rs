@@ -15,6 +15,7 @@ mod logging;
 mod memory_search;
 mod meta;
 mod models;
+mod sandbox;
 mod session;
 mod storage;
 mod subagents;
@@ -37,6 +38,10 @@ pub use meta::Meta;
 pub use models::{
     KNOWN_PROVIDERS, MaxTokensField, Model, ModelApi, ModelCompat, ModelCost, ModelInput, ModelPolicy,
     Models, Provider, ThinkingFormat,
+};
+pub use sandbox::{
+    AgentSandbox, ContainerEngine, Sandbox, SandboxContainer, SandboxLimits, SandboxMicrovm, SandboxMode,
+    SandboxNetwork, SandboxProfile, SandboxScope, WorkspaceAccess,
 };
 pub use session::{
     DmScope, GroupCommands, Reset, ResetByType, ResetDuringRun, ResetMode, ResetOverride, Session,

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod choices;
+mod confinement;
 mod error;
 #[cfg(test)]
 mod having_tests;
@@ -28,6 +29,7 @@ use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
 pub(crate) use choices::USUAL_MODEL;
+pub(crate) use confinement::Folder;
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
 pub use tools::{GroupTools, ToolContext};

@@ -17,6 +17,9 @@ use tidegate_storage::OwnCalls;
 use super::tool_rules::rules;
 use super::{Settings, SettingsError};
 
+/// Tools that change files.
+const WRITING: [&str; 4] = ["apply_patch", "edit", "memory_append", "write"];
+
 /// In which situation an agent wants to use tools.
 #[derive(Debug, Clone, Default)]
 pub struct ToolContext<'a> {
@@ -33,6 +36,8 @@ pub struct ToolContext<'a> {
     pub wanted: Option<&'a [String]>,
     /// The sandbox holds what it starts.
     pub confined: bool,
+    /// What works there may look at its folder and change nothing.
+    pub only_looks: bool,
     /// Absolute paths that no command may name: our own state.
     pub forbidden: &'a [String],
     /// Folders inside those that commands may name all the same: the workspace.
@@ -102,6 +107,12 @@ impl Settings {
             stages.extend(
                 own.map(|own| lists(StageKind::Sandbox, &format!("{at}.sandbox.tools"), &own.sandbox.tools)),
             );
+        }
+        if context.only_looks {
+            stages.push(Stage {
+                deny: WRITING.map(str::to_owned).to_vec(),
+                ..Stage::new(StageKind::Sandbox, "agents.defaults.sandbox.workspaceAccess")
+            });
         }
         if context.subagent {
             stages.push(self.subagent_stage());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
-use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Principal};
+use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Principal, Runner};
 use tidegate_protocol::api::{Asking, ToolEvent};
 use tidegate_protocol::{AllowRuleId, Risk, RunId, Scope, ToolCall, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
@@ -101,6 +101,7 @@ pub(super) struct Calling {
     pub(super) pace: Option<Arc<Pace>>,
     shadow: bool,
     place: Place,
+    runner: Arc<dyn Runner>,
     gate: Gate,
     trust: Trust,
 }
@@ -114,6 +115,7 @@ impl Calling {
     ) -> Result<Self, EngineError> {
         let settings = &core.settings;
         let mut place = core.place(&invoke)?;
+        let runner = core.runner(&place);
         let Reserved { forbidden, roots } = Reserved::of(&place);
         let context = ToolContext {
             provider: invoke.model.as_ref().map(|(provider, _)| provider.as_str()),
@@ -122,7 +124,8 @@ impl Calling {
             subagent: invoke.subagent,
             also: &invoke.also,
             wanted: invoke.allow.as_deref(),
-            confined: core.toolbox.runner.confines(),
+            confined: runner.confines(),
+            only_looks: settings.only_looks(&invoke.scope, &invoke.session),
             forbidden: &forbidden,
             roots: &roots,
         };
@@ -137,6 +140,7 @@ impl Calling {
             pace: None,
             shadow: false,
             place,
+            runner,
             gate,
             trust,
         })
@@ -307,7 +311,7 @@ impl Calling {
         let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
         let work = Work {
             place: &self.place,
-            runner: &core.toolbox.runner,
+            runner: &self.runner,
             cancel: &self.cancel,
             run: self.invoke.run,
             update: &update,

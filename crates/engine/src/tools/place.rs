@@ -4,13 +4,15 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use tidegate_policy::Requester;
+use tidegate_policy::{Requester, Runner};
 use tidegate_protocol::Scope;
 use tidegate_tools::Place;
 
 use super::Invoke;
 use crate::error::EngineError;
+use crate::settings::Folder;
 use crate::start::Core;
 
 /// What commands may name, as the exec stage reads it.
@@ -52,7 +54,7 @@ impl Core {
 
     /// The folder that a call is held to, without links. Our own state is none; an agent's workspace in it is.
     fn root(&self, invoke: &Invoke) -> Result<PathBuf, EngineError> {
-        let workspace = self.workspace(&invoke.scope);
+        let workspace = self.working_folder(&invoke.scope, &invoke.session);
         let asked = invoke.root.as_ref().unwrap_or(&workspace);
         let unusable = |cause| EngineError::HomeUnusable { path: asked.clone(), cause };
         if invoke.root.is_none() {
@@ -69,8 +71,20 @@ impl Core {
         Ok(root)
     }
 
-    fn workspace(&self, scope: &Scope) -> PathBuf {
-        self.settings.workspace(&scope.agent, self.lock.home())
+    /// The agent's workspace, or the folder that a sandbox has in its place.
+    fn working_folder(&self, scope: &Scope, session: &str) -> PathBuf {
+        let home = self.lock.home();
+        match self.settings.folder(scope, session) {
+            Folder::Workspace => self.settings.workspace(&scope.agent, home),
+            Folder::Own => home.sandboxes().join(self.settings.sandbox_place(scope, session)).join("work"),
+        }
+    }
+
+    /// What starts the programs of a call that is made there.
+    pub(super) fn runner(&self, place: &Place) -> Arc<dyn Runner> {
+        let Requester { scope, session, .. } = &place.requester;
+        let confinement = self.settings.confinement(scope, session, &place.root, place.forbidden.clone());
+        self.toolbox.confiner.runner_or_refusal(&confinement)
     }
 }
 

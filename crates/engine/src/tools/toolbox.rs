@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use async_trait::async_trait;
-use tidegate_policy::{PermittedPlan, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::{Confinement, Confiner, RunError, Runner};
 use tidegate_runtime::SystemClock;
 use tidegate_tools::{ProcessLimits, Processes, Registry, Tool};
 
@@ -18,8 +17,8 @@ use crate::start::Core;
 #[derive(Clone)]
 pub struct Toolbox {
     pub registry: Arc<Registry>,
-    /// Starts programs; nothing else does.
-    pub runner: Arc<dyn Runner>,
+    /// Finds what starts programs; nothing else does.
+    pub confiner: Arc<dyn Confiner>,
     /// Programs that go on after their call returned. They end with the engine.
     pub processes: Arc<Processes>,
     /// What programs find in their environment. Never the gateway's own, which has secrets in it.
@@ -33,7 +32,7 @@ impl Toolbox {
     pub fn empty() -> Self {
         Self {
             registry: Arc::new(Registry::default()),
-            runner: Arc::new(NoRunner),
+            confiner: Arc::new(NoRunner),
             processes: Processes::new(ProcessLimits::default(), Arc::new(SystemClock)),
             env: BTreeMap::new(),
             forbidden: Vec::new(),
@@ -69,18 +68,8 @@ pub fn engine_tools_to_look_at(settings: &Settings) -> Vec<Arc<dyn Tool>> {
 
 struct NoRunner;
 
-#[async_trait]
-impl Runner for NoRunner {
-    fn confines(&self) -> bool {
-        false
-    }
-
-    async fn start(
-        &self,
-        _plan: PermittedPlan<'_>,
-        _start: Start,
-        _sink: Arc<dyn Sink>,
-    ) -> Result<Box<dyn Running>, RunError> {
+impl Confiner for NoRunner {
+    fn runner(&self, _confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
         Err(RunError::Supervisor("this process starts no programs".to_owned()))
     }
 }

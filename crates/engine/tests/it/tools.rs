@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_engine::{Engine, EngineError, Invoke, Toolbox};
-use tidegate_policy::{Exit, PermittedPlan, Principal, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::{Exit, Only, PermittedPlan, Principal, RunError, Runner, Running, Sink, Start};
 use tidegate_protocol::api::{ApprovalView, Asking, ToolEvent};
 use tidegate_protocol::{ErrorCode, Scope, ToolCall, ToolErrorCode, ToolResult, ToolSource};
 use tidegate_runtime::{SystemClock, Task, spawn};
@@ -105,7 +105,7 @@ pub(crate) async fn workshop(bench: &Bench<'_>, config: Value, runner: &Arc<Reco
     let env = [("PATH", "/usr/bin:/bin"), ("DEPLOY_TOKEN", KEY)];
     let toolbox = Toolbox {
         registry: Arc::new(registry),
-        runner: Arc::clone(runner) as Arc<dyn Runner>,
+        confiner: Arc::new(Only(Arc::clone(runner) as Arc<dyn Runner>)),
         processes,
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         forbidden: Vec::new(),

@@ -1,0 +1,131 @@
+//! From configuration to how an agent's programs are held.
+
+use std::path::{Path, PathBuf};
+
+use tidegate_config::schema::{
+    AgentSandbox, ExecHost, SandboxContainer, SandboxMicrovm, SandboxMode, SandboxNetwork, SandboxProfile,
+    SandboxScope, WorkspaceAccess,
+};
+use tidegate_policy::{Access, Confinement, Digest, Limits, Network, Profile};
+use tidegate_protocol::{Scope, SessionKey};
+
+use super::Settings;
+
+const MEGABYTE: u64 = 1 << 20;
+
+/// Where the programs of a conversation work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Folder {
+    /// In the agent's workspace.
+    Workspace,
+    /// In a folder that is theirs alone, below that of the sandboxes.
+    Own,
+}
+
+impl Settings {
+    /// What holds the programs of a conversation, `session` being its key as text.
+    pub fn profile(&self, scope: &Scope, session: &str) -> Profile {
+        let (own, all) = (self.own_sandbox(scope), &self.config.agents.defaults.sandbox);
+        let main = session == SessionKey::named(scope.clone(), "main").to_string();
+        let held = match own.mode.unwrap_or(all.mode) {
+            SandboxMode::Off => false,
+            SandboxMode::NonMain => !main,
+            SandboxMode::All => true,
+        };
+        if !held || self.config.tools.exec.host == ExecHost::Gateway {
+            return Profile::None;
+        }
+        match own.profile.unwrap_or(all.profile) {
+            SandboxProfile::None => Profile::None,
+            SandboxProfile::Local => Profile::Local,
+            SandboxProfile::Container => Profile::Container,
+            SandboxProfile::Microvm => Profile::Microvm,
+        }
+    }
+
+    /// Where they work. Those that nothing holds work in the workspace.
+    pub(crate) fn folder(&self, scope: &Scope, session: &str) -> Folder {
+        match self.workspace_access(scope) {
+            WorkspaceAccess::None if self.profile(scope, session) != Profile::None => Folder::Own,
+            _ => Folder::Workspace,
+        }
+    }
+
+    /// Everything that holds the programs which work in `folder`.
+    pub fn confinement(
+        &self,
+        scope: &Scope,
+        session: &str,
+        folder: &Path,
+        hidden: Vec<PathBuf>,
+    ) -> Confinement {
+        let (own, all) = (self.own_sandbox(scope), &self.config.agents.defaults.sandbox);
+        let limits = own.limits.as_ref().unwrap_or(&all.limits);
+        Confinement {
+            profile: self.profile(scope, session),
+            place: self.sandbox_place(scope, session),
+            folder: folder.to_owned(),
+            access: match self.workspace_access(scope) {
+                WorkspaceAccess::Ro => Access::ReadOnly,
+                WorkspaceAccess::None | WorkspaceAccess::Rw => Access::ReadWrite,
+            },
+            hidden,
+            network: match own.network.unwrap_or(all.network) {
+                SandboxNetwork::None => Network::None,
+                SandboxNetwork::Allowlist => {
+                    Network::Allowlist(own.allow_hosts.as_ref().unwrap_or(&all.allow_hosts).clone())
+                }
+                SandboxNetwork::Full => Network::Full,
+            },
+            limits: Limits {
+                memory: u64::from(limits.memory_mb) * MEGABYTE,
+                processes: limits.processes,
+                disk: u64::from(limits.disk_mb) * MEGABYTE,
+            },
+        }
+    }
+
+    /// The name of the place that a conversation's programs share with others.
+    pub(crate) fn sandbox_place(&self, scope: &Scope, session: &str) -> String {
+        let own = self.own_sandbox(scope);
+        match own.scope.unwrap_or(self.config.agents.defaults.sandbox.scope) {
+            SandboxScope::Session => slug(session),
+            SandboxScope::Agent => slug(&format!("agent:{}", scope.agent)),
+            SandboxScope::Shared => "shared".to_owned(),
+        }
+    }
+
+    /// How containers are made.
+    pub fn sandbox_container(&self) -> &SandboxContainer {
+        &self.config.agents.defaults.sandbox.container
+    }
+
+    /// How small machines are made.
+    pub fn sandbox_microvm(&self) -> &SandboxMicrovm {
+        &self.config.agents.defaults.sandbox.microvm
+    }
+
+    fn workspace_access(&self, scope: &Scope) -> WorkspaceAccess {
+        let all = self.config.agents.defaults.sandbox.workspace_access;
+        self.own_sandbox(scope).workspace_access.unwrap_or(all)
+    }
+
+    /// Whether an agent's programs and file tools may only look at its workspace.
+    pub(crate) fn only_looks(&self, scope: &Scope, session: &str) -> bool {
+        self.workspace_access(scope) == WorkspaceAccess::Ro && self.profile(scope, session) != Profile::None
+    }
+
+    fn own_sandbox(&self, scope: &Scope) -> AgentSandbox {
+        self.agent(&scope.agent).map(|agent| agent.sandbox.clone()).unwrap_or_default()
+    }
+}
+
+/// A name for a file, different for different texts.
+fn slug(text: &str) -> String {
+    const SHOWN: usize = 32;
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c.to_ascii_lowercase() } else { '-' };
+    let shown: String = text.chars().map(plain).take(SHOWN).collect();
+    let digest = Digest::of_text(text);
+    let short: String = digest.as_str().chars().take(8).collect();
+    format!("{}-{short}", shown.trim_matches('-'))
+}
