@@ -26,4 +26,4 @@ pub use digest::Digest;
 pub use gate::{Gate, Held, Permitted, PermittedPlan};
 pub use models::{ModelPolicies, ModelPolicy, ModelVerdict};
 pub use principal::Principal;
-pub use runner::{Exit, PtySize, RunError, Runner, Running, Sink, Start, Stream};
+pub use runner::{Exit, PtySize, Resource, RunError, Runner, Running, Sink, Start, Stream};

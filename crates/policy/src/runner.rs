@@ -1,6 +1,7 @@
 //! Starting programs, as the sandbox offers it. It takes nothing but what the gate permitted.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::gate::PermittedPlan;
 
@@ -78,8 +79,35 @@ pub enum Exit {
     Signal(i32),
     /// Killed because somebody asked for it.
     Killed,
+    /// Killed because its programs together used more than they may.
+    Limit {
+        what: Resource,
+        /// Bytes, or processes.
+        limit: u64,
+    },
     /// It did not start, or its supervisor failed.
     Failed(RunError),
+}
+
+/// What programs can use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resource {
+    Memory,
+    Processes,
+    Disk,
+}
+
+impl Resource {
+    /// In words, with as much of it as there may be: `512 processes`, `2048 MB of memory`.
+    pub fn amount(self, limit: u64) -> String {
+        let megabytes = limit >> 20;
+        match self {
+            Self::Memory => format!("{megabytes} MB of memory"),
+            Self::Processes => format!("{limit} processes"),
+            Self::Disk => format!("{megabytes} MB on disks"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -23,6 +23,7 @@
 //! there the process groups are killed and nothing more.
 
 mod attend;
+mod backend;
 mod host;
 mod input;
 mod order;
@@ -36,6 +37,7 @@ mod sweep;
 mod tests;
 mod wires;
 
+pub use backend::{Backend, Probe};
 pub use host::{Host, Supervisor};
-pub use sandboxes::Sandboxes;
+pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

@@ -1,33 +1,132 @@
 //! Which profile is made true by what.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_policy::{Confinement, Confiner, Profile, RunError, Runner};
+use async_trait::async_trait;
+use serde::Serialize;
+use tidegate_policy::{
+    Confinement, Confiner, PermittedPlan, Profile, RunError, Runner, Running, Sink, Start,
+};
+use tokio::sync::OnceCell;
 
+use crate::backend::{Backend, Probe};
 use crate::host::{Host, Supervisor};
 
 /// Everything on this machine that can hold programs.
+///
+/// Nothing is tried before it is needed: the first start of a program in a profile probes that profile's backends, and
+/// what was found holds for the life of the process.
 pub struct Sandboxes {
     host: Arc<Host>,
+    /// In the order in which they are preferred.
+    backends: Vec<Arc<Probed>>,
     /// A folder for each place.
     places: PathBuf,
 }
 
+/// A backend, and what is known about it.
+struct Probed {
+    backend: Arc<dyn Backend>,
+    probe: OnceCell<Probe>,
+}
+
+/// What is known about one backend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    pub profile: Profile,
+    pub backend: &'static str,
+    #[serde(flatten)]
+    pub probe: Probe,
+}
+
 impl Sandboxes {
+    /// Profile `none` and the backends of profile `local`. Each place gets a folder below `places`.
     pub fn new(supervisor: Supervisor, places: PathBuf) -> Self {
-        Self { host: Arc::new(Host::new(supervisor)), places }
+        Self { host: Arc::new(Host::new(supervisor)), backends: Vec::new(), places }
+    }
+
+    /// Where places have their folders.
+    pub fn places(&self) -> &Path {
+        &self.places
+    }
+
+    /// One more, used for its profile if none before it works.
+    #[must_use]
+    pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.backends.push(Arc::new(Probed { backend, probe: OnceCell::new() }));
+        self
+    }
+
+    /// What works here and what does not. Probes whatever was not probed yet, all at once.
+    pub async fn report(&self) -> Vec<Report> {
+        let looking = self.backends.iter().map(|probed| {
+            let probed = Arc::clone(probed);
+            tidegate_runtime::spawn("probe sandbox", async move { probed.probe().await.clone() })
+        });
+        let looking: Vec<_> = looking.collect();
+        let mut reports = Vec::new();
+        for (probed, looking) in self.backends.iter().zip(looking) {
+            let probe = looking.join().await.unwrap_or_else(|error| Probe::Fails(error.to_string()));
+            let Probed { backend, .. } = probed.as_ref();
+            reports.push(Report { profile: backend.profile(), backend: backend.name(), probe });
+        }
+        reports
+    }
+}
+
+impl Probed {
+    async fn probe(&self) -> &Probe {
+        self.probe.get_or_init(|| self.backend.probe()).await
     }
 }
 
 impl Confiner for Sandboxes {
     fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
-        let _ = &self.places;
-        match confinement.profile {
-            Profile::None => Ok(Arc::clone(&self.host) as Arc<dyn Runner>),
-            profile => {
-                Err(RunError::Unavailable { profile: profile.name(), why: "it is not built yet".to_owned() })
+        if confinement.profile == Profile::None {
+            return Ok(Arc::clone(&self.host) as Arc<dyn Runner>);
+        }
+        let of_profile = |probed: &&Arc<Probed>| probed.backend.profile() == confinement.profile;
+        let backends = self.backends.iter().filter(of_profile).map(Arc::clone).collect();
+        Ok(Arc::new(FirstThatWorks { backends, confinement: confinement.clone() }))
+    }
+}
+
+/// Holds programs with the first backend that works, or starts nothing.
+struct FirstThatWorks {
+    backends: Vec<Arc<Probed>>,
+    confinement: Confinement,
+}
+
+impl FirstThatWorks {
+    async fn choose(&self) -> Result<Arc<dyn Runner>, RunError> {
+        let mut why = Vec::new();
+        for probed in &self.backends {
+            match probed.probe().await {
+                Probe::Works(_) => return probed.backend.runner(&self.confinement),
+                Probe::Fails(reason) => why.push(format!("{}: {reason}", probed.backend.name())),
             }
         }
+        if why.is_empty() {
+            why.push("this program was built without it".to_owned());
+        }
+        Err(RunError::Unavailable { profile: self.confinement.profile.name(), why: why.join("; ") })
+    }
+}
+
+#[async_trait]
+impl Runner for FirstThatWorks {
+    fn confines(&self) -> bool {
+        true
+    }
+
+    async fn start(
+        &self,
+        plan: PermittedPlan<'_>,
+        start: Start,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Box<dyn Running>, RunError> {
+        self.choose().await?.start(plan, start, sink).await
     }
 }

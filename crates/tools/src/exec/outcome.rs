@@ -18,6 +18,10 @@ pub(crate) fn trouble(end: &Ended) -> Option<String> {
         Exit::Code(code) => Some(format!("it ended with exit code {code}")),
         Exit::Signal(signal) => Some(format!("it was ended by signal {signal}")),
         Exit::Killed => Some("it was killed".to_owned()),
+        Exit::Limit { what, limit } => Some(format!(
+            "it was killed because its programs used more than {} together (agents.defaults.sandbox.limits)",
+            what.amount(*limit)
+        )),
         Exit::Failed(error) => Some(error.to_string()),
     }
 }
@@ -33,6 +37,7 @@ pub(crate) fn status(end: Option<&Ended>) -> &'static str {
         Some((true, _)) => "timed-out",
         Some((false, Exit::Code(0))) => "completed",
         Some((false, Exit::Killed)) => "killed",
+        Some((false, Exit::Limit { .. })) => "limited",
         Some((false, _)) => "failed",
     }
 }
@@ -57,6 +62,9 @@ fn data(written: &Written, end: &Ended) -> Value {
     });
     if let Exit::Signal(signal) = end.exit {
         data["signal"] = signal.into();
+    }
+    if let Exit::Limit { what, limit } = end.exit {
+        data["limit"] = json!({ "what": what, "limit": limit });
     }
     if end.timed_out {
         data["timedOut"] = true.into();
