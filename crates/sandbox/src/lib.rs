@@ -24,12 +24,20 @@
 
 mod attend;
 mod backend;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+mod hold;
 mod host;
 mod input;
+#[cfg(target_os = "linux")]
+mod local;
 mod order;
 mod output;
+mod proxy;
 mod running;
 mod sandboxes;
+#[cfg(target_os = "linux")]
+mod seccomp;
 mod supervise;
 mod sweep;
 #[cfg(test)]
@@ -39,5 +47,6 @@ mod wires;
 
 pub use backend::{Backend, Probe};
 pub use host::{Host, Supervisor};
+pub use proxy::ProxyStarter;
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

@@ -4,6 +4,7 @@
 
 mod death;
 mod fidelity;
+mod held;
 mod streams;
 
 use std::collections::BTreeMap;
