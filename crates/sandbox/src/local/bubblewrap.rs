@@ -29,6 +29,12 @@ const USER: u32 = 1000;
 /// Folders that cannot be worked in: they are what a sandbox is made of.
 const TAKEN: &[&str] = &["/", "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/home"];
 
+/// What the kernel lets its owner change or read in `/proc` without asking for a capability. Where the gateway is root,
+/// programs are that owner.
+const KERNEL_TO_READ: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
+const KERNEL_HIDDEN: &[&str] =
+    &["asound", "kcore", "keys", "key-users", "latency_stats", "timer_list", "timer_stats", "sched_debug"];
+
 pub(crate) struct Bubblewrap {
     local: Arc<Local>,
 }
@@ -97,7 +103,7 @@ impl Room<'_> {
     /// Everything bubblewrap is told. What comes later lies over what came before.
     pub(super) fn arguments(&self) -> Result<Vec<String>, RunError> {
         let mut told = Arguments::default();
-        self.namespaces(&mut told);
+        self.namespaces(&mut told)?;
         self.system(&mut told)?;
         for place in ["/tmp", "/var/tmp"] {
             told.path("--bind", &self.folders.tmp)?.word(place);
@@ -113,7 +119,7 @@ impl Room<'_> {
         Ok(told.0)
     }
 
-    fn namespaces(&self, told: &mut Arguments) {
+    fn namespaces(&self, told: &mut Arguments) -> Result<(), RunError> {
         let own = |id: u32| if id == 0 { USER } else { id }.to_string();
         let user = own(rustix::process::geteuid().as_raw());
         let group = own(rustix::process::getegid().as_raw());
@@ -125,6 +131,18 @@ impl Room<'_> {
         }
         let shared = (self.confinement.limits.memory / 4).to_string();
         told.words(&["--proc", "/proc", "--dev", "/dev", "--size", &shared, "--tmpfs", "/dev/shm"]);
+        Self::kernel(told)
+    }
+
+    fn kernel(told: &mut Arguments) -> Result<(), RunError> {
+        let there = |name: &&&str| Path::new("/proc").join(name).exists();
+        for name in KERNEL_TO_READ.iter().filter(there) {
+            told.same("--ro-bind", &Path::new("/proc").join(name))?;
+        }
+        for name in KERNEL_HIDDEN.iter().filter(there) {
+            told.cover(&Path::new("/proc").join(name))?;
+        }
+        Ok(())
     }
 
     fn system(&self, told: &mut Arguments) -> Result<(), RunError> {

@@ -218,6 +218,18 @@ async fn neither_the_gateway_nor_a_supervisor_is_signalled_traced_or_read() {
     }
 }
 
+#[tokio::test]
+async fn the_settings_of_the_kernel_cannot_be_opened_for_writing() {
+    for held in all().await {
+        let files = "/proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/sys/vm/overcommit_memory /proc/sysrq-trigger /proc/self/root/proc/sys/kernel/core_pattern";
+        // Opening is not yet writing: should it work, the machine is still as it was.
+        let script =
+            format!("for file in {files}; do (exec 3>>$file) 2>/dev/null && echo got $file; done; true");
+        let (exit, kept) = held.run(&script).await;
+        assert_eq!((exit, kept.stdout().as_str()), (Exit::Code(0), ""), "{}", held.backend.name());
+    }
+}
+
 /// Calls by number, as no C library offers them all.
 #[tokio::test]
 async fn calls_that_are_not_for_programs_are_refused() {
