@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tidegate_engine::{Home, Settings, Toolbox};
+use tidegate_engine::{Home, Settings, ToolContext, Toolbox};
 use tidegate_net::{Client, Guard};
-use tidegate_policy::{Permitted, Preparation};
-use tidegate_protocol::ErrorCode;
+use tidegate_policy::{Permitted, Preparation, Profile};
+use tidegate_protocol::{ErrorCode, Scope};
 use tidegate_runtime::SystemClock;
 use tidegate_sandbox::{Sandboxes, Supervisor};
 use tidegate_tools::{
@@ -19,19 +19,40 @@ use tidegate_tools::{
 use crate::SUPERVISE;
 use crate::app::App;
 use crate::failure::{Failure, Message};
+use crate::output::complain;
+use crate::texts;
 
 /// Everything the engine needs to run tools.
-pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Toolbox, Failure> {
+pub(crate) fn toolbox(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
-    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
+        confiner: sandboxes,
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),
     })
+}
+
+/// Everything that can hold programs here. Nothing is tried before a program is started.
+pub(crate) fn sandboxes(home: &Home) -> Result<Sandboxes, Failure> {
+    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
+    Ok(Sandboxes::new(supervisor, home.sandboxes(), None))
+}
+
+/// Says that nothing holds the programs of a conversation, if that is so and it can start any.
+pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, session: &str) {
+    if settings.profile(scope, session) != Profile::None {
+        return;
+    }
+    let starts_programs = settings
+        .pipeline(scope, &ToolContext::default())
+        .is_ok_and(|pipeline| !pipeline.tools(["exec"], settings.trust(scope, session)).is_empty());
+    if starts_programs {
+        let keys = settings.confinement_keys(scope, session);
+        complain(&app.fill(texts::sandbox::BARE, &[("agent", &scope.agent), ("key", &keys.profile)]));
+    }
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

@@ -106,6 +106,13 @@ impl Confiner for Sandboxes {
         let backends = self.backends.iter().filter(of_profile).map(Arc::clone).collect();
         Ok(Arc::new(FirstThatWorks { backends, confinement: confinement.clone() }))
     }
+
+    #[cfg(target_os = "linux")]
+    fn shows(&self, confinement: &Confinement, path: &Path) -> bool {
+        confinement.profile != Profile::Local
+            || path.starts_with(&confinement.folder)
+            || crate::local::shows(path)
+    }
 }
 
 /// Holds programs with the first backend that works, or starts nothing.
