@@ -39,10 +39,13 @@ pub enum Method {
     Put,
     Patch,
     Delete,
+    /// What a browser asks before it lets a page call another server.
+    Options,
 }
 
 impl Method {
-    pub const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
+    pub const ALL: [Self; 7] =
+        [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
 
     /// Reads a name, whatever its case.
     pub fn parse(name: &str) -> Option<Self> {
@@ -57,6 +60,7 @@ impl Method {
             Self::Put => "PUT",
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
         }
     }
 
@@ -73,6 +77,7 @@ impl Method {
             Self::Put => reqwest::Method::PUT,
             Self::Patch => reqwest::Method::PATCH,
             Self::Delete => reqwest::Method::DELETE,
+            Self::Options => reqwest::Method::OPTIONS,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! handed back to it (`run`). This crate never decides whether something may be done and never asks anybody.
 
 mod basics;
+mod browser;
 mod custom;
 mod exec;
 mod execute;
@@ -22,6 +23,7 @@ pub mod truncate;
 mod web;
 
 pub use basics::basic_tools;
+pub use browser::{BrowserGround, BrowserProfile, BrowserSettings, BrowserTool, Browsers};
 pub use custom::{
     CommandOutput, CommandSpec, CustomError, CustomKind, CustomSpec, HttpSpec, HttpSpecError, TemplateError,
     custom_tool,

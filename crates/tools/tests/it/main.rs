@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 mod bare;
+mod browser;
+mod browser_egress;
+mod browser_scene;
 mod custom;
 mod exec;
 mod files;
