@@ -178,6 +178,11 @@ impl Live {
         self.cancel.send_replace(Some(cancel));
     }
 
+    /// Whether the run is to be given back: what it has under way goes on with the next process, or is known to be cut.
+    pub(crate) fn is_released(&self) -> bool {
+        matches!(*self.cancel.borrow(), Some(Cancel::Release))
+    }
+
     /// Returns once somebody asked the run to stop.
     pub(crate) async fn cancelled(&self) -> Cancel {
         let mut asked = self.cancel.subscribe();
