@@ -21,7 +21,7 @@ use crate::toolbox::{ToolBox, ToolBoxError};
 
 pub(crate) use ask::overhear;
 use log::Unsaid;
-pub use past::calls_made;
+pub use past::{calls_made, step_limit};
 use room::Before;
 pub use turn::{Answer, Flush, Manual, Outcome, StepLimit, Turn, Window};
 pub(crate) use work::failed;
@@ -149,7 +149,7 @@ impl Run<'_> {
                 return Ok(self.answer(text, origin));
             }
             if self.rounds >= self.most_rounds() {
-                self.refuse_round(&calls)?;
+                self.refuse_round(&calls).await?;
                 continue;
             }
             self.rounds += 1;
@@ -183,9 +183,10 @@ impl Run<'_> {
     }
 
     /// The model called tools once more than it may. It learns so, and answers without them.
-    fn refuse_round(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {
+    async fn refuse_round(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {
         let steps = self.most_rounds();
         let tool = calls.first().map(|call| call.name.clone()).unwrap_or_default();
+        // As before a round that is run: with the commit that puts it into the log, so once.
         let parts = self.spoken();
         self.unsaid.parts.extend(parts);
         for call in calls {
@@ -195,13 +196,14 @@ impl Run<'_> {
                     format!("not run: the limit of {steps} rounds of tools is reached; answer without tools")
                 }
             };
-            let result = failed(&call.name, message);
+            let mut result = failed(&call.name, message);
+            result.data = Some(past::refusal(steps));
             self.tell_started(call);
             self.tell_ended(call, &result, false);
             self.take_result(call, &result)?;
         }
         self.limit = Some(StepLimit { steps, tool });
-        Ok(())
+        self.commit(Vec::new()).await
     }
 
     /// What is said after the last round. Calls that came all the same are left out: nobody will answer them.
