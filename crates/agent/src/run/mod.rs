@@ -3,6 +3,7 @@
 mod ask;
 mod log;
 mod past;
+mod quiet;
 mod resume;
 mod room;
 #[cfg(test)]
@@ -19,9 +20,9 @@ use crate::context::Line;
 use crate::desk::Desk;
 use crate::toolbox::{ToolBox, ToolBoxError};
 
-pub(crate) use ask::overhear;
 use log::Unsaid;
 pub use past::{calls_made, step_limit};
+pub(crate) use quiet::Quiet;
 use room::Before;
 pub use turn::{Answer, Flush, Manual, Outcome, StepLimit, Turn, Window};
 pub(crate) use work::failed;
@@ -58,8 +59,9 @@ pub async fn sum_up(
         // The command itself is no part of the conversation.
         run.forget_input();
         let before = run.tokens();
-        run.sum_up(instructions).await?;
-        Ok(Outcome::SummedUp { before, after: run.tokens() })
+        let summed_up = run.sum_up(instructions).await?;
+        let after = run.tokens();
+        Ok(if summed_up { Outcome::SummedUp { before, after } } else { Outcome::NothingToSumUp })
     };
     ended(done.await)
 }

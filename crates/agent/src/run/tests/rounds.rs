@@ -204,7 +204,7 @@ fn a_call_that_uses_an_id_once_more_has_its_own_result() {
         asks(vec![call("c1"), call("c2")]),
         answered("c1", "three"),
     ];
-    let made = past::calls_made(&lines.iter().collect::<Vec<_>>());
+    let made = calls_made(&lines.iter().collect::<Vec<_>>());
     let results: Vec<String> = made.iter().map(|(_, result)| result.text()).collect();
     assert_eq!(results, ["one", "two", "three"]);
 }
