@@ -272,6 +272,11 @@ impl LiveRuns {
         self.with(|runs| runs.values().any(|live| live.has_caller()))
     }
 
+    /// How many runs are under way for callers who wait here.
+    pub(crate) fn answering(&self) -> usize {
+        self.with(|runs| runs.values().filter(|live| live.has_caller() && live.is_started()).count())
+    }
+
     /// Forgets a run that nobody executes here.
     pub(crate) fn forget(&self, run: RunId) {
         self.with(|runs| runs.remove(&run));
