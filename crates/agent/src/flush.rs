@@ -12,7 +12,7 @@ use tidegate_runtime::{Zone, fault, new_id};
 use tidegate_storage::{Lease, NewToolRun, Step, StoreError, ToolOutcome};
 use tokio::time::timeout;
 
-use crate::run::{Parts, Window, failed, overhear};
+use crate::run::{Parts, Quiet, Window, failed};
 use crate::text::NO_REPLY;
 use crate::toolbox::{ToolBoxError, Verdict};
 
@@ -34,6 +34,7 @@ there is nothing to note, answer NO_REPLY.";
 
 /// What a flush works on.
 pub(crate) struct Flushing<'a> {
+    pub quiet: &'a Quiet<'a>,
     pub lease: &'a Lease,
     /// What the run would send. Its beginning stays as it is, so that the provider need not read it anew.
     pub request: Request,
@@ -60,7 +61,7 @@ pub(crate) fn is_due(used: u64, window: &Window, flushed: bool, can_write: bool)
 
 /// Asks for notes, once in a cycle of compaction. A model that fails costs the notes, never the run.
 pub(crate) async fn flush(flushing: Flushing<'_>, parts: Parts<'_>) -> Result<Flushed, ToolBoxError> {
-    let Flushing { lease, mut request, prompt, zone } = flushing;
+    let Flushing { quiet, lease, mut request, prompt, zone } = flushing;
     let now = parts.clock.now_ms();
     let mut flushed = Flushed::default();
     if !offer_tool(&mut request, parts) || !parts.journal.note_flush(lease, now).await? {
@@ -70,7 +71,7 @@ pub(crate) async fn flush(flushing: Flushing<'_>, parts: Parts<'_>) -> Result<Fl
     request.messages.push(Message::user(asked(prompt, &day), now));
     for _ in 0..ROUNDS {
         flushed.calls += 1;
-        let heard = timeout(ANSWER, overhear(parts.model, request.clone())).await;
+        let heard = timeout(ANSWER, quiet.ask(request.clone())).await;
         parts.desk.charge("flush");
         let Ok(Ok(heard)) = heard else { break };
         let calls = heard.calls();

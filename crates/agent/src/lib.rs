@@ -21,5 +21,7 @@ mod toolbox;
 
 pub use desk::{Afford, Desk};
 pub use flush::MEMORY_TOOL;
-pub use run::{Answer, Flush, Manual, Outcome, Parts, StepLimit, Turn, Window, calls_made, run, sum_up};
+pub use run::{
+    Answer, Flush, Manual, Outcome, Parts, StepLimit, Turn, Window, calls_made, run, step_limit, sum_up,
+};
 pub use toolbox::{ReadyCall, ToolBox, ToolBoxError, Verdict};

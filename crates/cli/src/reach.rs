@@ -157,8 +157,10 @@ impl Held {
         Ok(Client::control(path))
     }
 
-    /// Stops listening, brings everything accepted to its end, then lets the home go.
+    /// Stays where others come to while something works on its own, then stops listening, brings everything accepted to
+    /// its end, and lets the home go.
     pub(crate) async fn let_go(self) {
+        self.engine.settled().await;
         if let Some(control) = &self.control {
             control.stop_listening();
         }

@@ -1,12 +1,12 @@
 //! What came of a run, read back from where it is stored.
 
-use tidegate_agent::calls_made;
 use tidegate_agent::text::is_silent;
+use tidegate_agent::{calls_made, step_limit};
 use tidegate_protocol::{Message, RunCommand, TenantId};
 use tidegate_storage::{Library, RunRow, StoreError};
 
 use crate::error::EngineError;
-use crate::finish::of_command;
+use crate::finish::{of_command, tool_error};
 use crate::live::Answer;
 use crate::start::Core;
 use crate::texts;
@@ -47,7 +47,7 @@ impl Core {
         let (text, origin) = answer.ok_or_else(torn)?;
         let session_name = self.session_name(session).await?;
         let calls = calls_made(&messages);
-        let tool_error = calls.iter().find_map(|(_, result)| result.error.clone());
+        let tool_error = tool_error(&calls, step_limit(&messages).as_ref());
         let (run, created_at, usage) = (row.id, row.created_at, row.usage);
         Ok(Answer { run, created_at, session_name, text, origin, usage, calls, tool_error })
     }

@@ -12,6 +12,9 @@ use crate::start::Engine;
 /// After runs were told to stop.
 const GIVE_BACK: Duration = Duration::from_secs(3);
 
+/// How often somebody who waits for work to end looks.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// How an engine is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drain {
@@ -32,6 +35,17 @@ impl Engine {
     /// Takes nothing new from now on.
     pub fn stop_accepting(&self) {
         self.core.closing.request();
+    }
+
+    /// Returns once nothing is under way but what callers wait for. Until then everybody may still come: what works on its
+    /// own can take long, and somebody may want to end it.
+    pub async fn settled(&self) {
+        let core = &self.core;
+        while !core.closing.is_requested()
+            && (!core.scheduler.is_idle() || core.work.len() > core.live.answering())
+        {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Ends the engine. The home is free once the last clone is dropped.
@@ -70,7 +84,7 @@ impl Engine {
             if core.scheduler.is_idle() && !core.live.has_callers() && core.work.is_empty() {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(LOOK).await;
         }
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_agent::Desk as _;
-use tidegate_protocol::{Origin, ReplyTarget, ToolError, ToolErrorCode, Usage};
+use tidegate_agent::{Desk as _, StepLimit};
+use tidegate_protocol::{Origin, ReplyTarget, ToolCall, ToolError, ToolErrorCode, ToolResult, Usage};
 use tidegate_storage::{Ending, Finish, Finished, Lease, NewCall, NewPart, StoreError};
 
 use crate::desk::RunDesk;
@@ -110,7 +110,7 @@ impl Core {
         } else {
             alias
         };
-        let tool_error = tool_error(&answer);
+        let tool_error = tool_error(&answer.calls, answer.limit.as_ref());
         let tidegate_agent::Answer { text, origin, calls, .. } = answer;
         let (run, created_at) = (work.run, work.created_at);
         Answer { run, created_at, session_name, text, origin, usage, calls, tool_error }
@@ -159,17 +159,17 @@ pub(crate) fn of_command() -> Origin {
     Origin { api: name(), provider: name(), model: name(), profile_id: None, route: name(), stage: name() }
 }
 
-/// The first call that failed, or that there were too many.
-pub(crate) fn tool_error(answer: &tidegate_agent::Answer) -> Option<ToolError> {
-    let failed = answer.calls.iter().find_map(|(_, result)| result.error.clone());
-    let limit = answer.limit.as_ref().map(|limit| ToolError {
+/// That there were too many calls, else the first one that failed.
+pub(crate) fn tool_error(calls: &[(ToolCall, ToolResult)], limit: Option<&StepLimit>) -> Option<ToolError> {
+    let Some(StepLimit { steps, tool }) = limit else {
+        return calls.iter().find_map(|(_, result)| result.error.clone());
+    };
+    Some(ToolError {
         code: ToolErrorCode::ExecutionError,
-        tool: limit.tool.clone(),
-        message: format!("tool call loop exceeded max steps ({})", limit.steps),
+        tool: tool.clone(),
+        message: format!("tool call loop exceeded max steps ({steps})"),
         details: None,
-    });
-    let earlier = answer.limit.is_none();
-    failed.filter(|_| earlier).or(limit)
+    })
 }
 
 type LaneName = (String, tidegate_protocol::ChannelName, String);

@@ -178,6 +178,11 @@ impl Live {
         self.cancel.send_replace(Some(cancel));
     }
 
+    /// Whether the run is to be given back: what it has under way goes on with the next process, or is known to be cut.
+    pub(crate) fn is_released(&self) -> bool {
+        matches!(*self.cancel.borrow(), Some(Cancel::Release))
+    }
+
     /// Returns once somebody asked the run to stop.
     pub(crate) async fn cancelled(&self) -> Cancel {
         let mut asked = self.cancel.subscribe();
@@ -265,6 +270,11 @@ impl LiveRuns {
     /// Whether a caller waits here for a run that has not ended.
     pub(crate) fn has_callers(&self) -> bool {
         self.with(|runs| runs.values().any(|live| live.has_caller()))
+    }
+
+    /// How many runs are under way for callers who wait here.
+    pub(crate) fn answering(&self) -> usize {
+        self.with(|runs| runs.values().filter(|live| live.has_caller() && live.is_started()).count())
     }
 
     /// Forgets a run that nobody executes here.

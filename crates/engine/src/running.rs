@@ -114,6 +114,10 @@ impl Core {
                 let text = texts::SUMMED_UP.fill(self.settings.language(), &values);
                 End::Done { text, closes_session: false }
             }
+            Ok(Outcome::NothingToSumUp) => {
+                let text = texts::NOTHING_TO_SUM_UP.in_language(self.settings.language()).to_owned();
+                End::Done { text, closes_session: false }
+            }
             Ok(Outcome::Failed { error }) => End::Failed(error),
             Ok(Outcome::Closing) => End::Released,
             Err(StoreError::StaleFence) => End::Ended,

@@ -18,11 +18,10 @@ mod trail;
 mod trust;
 mod words;
 
-use tidegate_models::Model;
 use tidegate_protocol::{Compaction, Message};
 
 use crate::context::{Line, estimate};
-use crate::run::Window;
+use crate::run::{Quiet, Window};
 
 pub use cut::{Cut, cut_point};
 
@@ -48,19 +47,31 @@ pub struct Job<'a> {
     pub session_name: &'a str,
 }
 
-/// Sums up. `None` when there is nothing to sum up. Never fails: without a usable answer of the model the summary says
-/// what was left out.
-pub async fn compact(job: Job<'_>, model: &dyn Model) -> Option<Compaction> {
-    compact_within(job, model, Limits::default()).await
+/// Whether there is anything to sum up.
+pub(crate) fn is_long(job: &Job<'_>) -> bool {
+    let room = Room::new(job.window, job.fixed, job.tokens, estimated(job));
+    match cut::fitting(job.lines, &room) {
+        Some(cut) => {
+            let (old, kept) = job.lines.split_at(cut.first_kept);
+            first_kept_seq(old, kept).is_some()
+        }
+        None => shorter(job, &room).is_some(),
+    }
 }
 
-async fn compact_within(job: Job<'_>, model: &dyn Model, limits: Limits) -> Option<Compaction> {
+/// Sums up. `None` when there is nothing to sum up. Never fails: without a usable answer of the model the summary says
+/// what was left out.
+pub(crate) async fn compact(job: Job<'_>, quiet: &Quiet<'_>) -> Option<Compaction> {
+    compact_within(job, quiet, Limits::default()).await
+}
+
+async fn compact_within(job: Job<'_>, quiet: &Quiet<'_>, limits: Limits) -> Option<Compaction> {
     let earlier = job.before.map(|before| notes::body_of(&before.summary));
     let room = Room::new(job.window, job.fixed, job.tokens, estimated(&job));
     let Some(cut) = cut::fitting(job.lines, &room) else { return shorter(&job, &room) };
     let (old, kept) = job.lines.split_at(cut.first_kept);
     let notes = Notes::new(&job, &cut);
-    let mut summariser = Summariser::new(&job, &room, model, limits);
+    let mut summariser = Summariser::new(&job, &room, quiet, limits);
     let (body, mechanical) = match summariser.write(&serialise::pieces(old, cut.turn_start), earlier).await {
         Some(text) => (text, false),
         None => (mechanical::summary(old, earlier, room.summary_characters()), true),

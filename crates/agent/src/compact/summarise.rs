@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_models::{CacheRetention, Model, Options, Request};
+use tidegate_models::{CacheRetention, Options, Request};
 use tidegate_protocol::Message;
 use tokio::time::{Instant, timeout};
 
@@ -11,7 +11,7 @@ use super::serialise::{Piece, inert, tokens};
 use super::stages::{is_oversized, plan, with_safety};
 use super::words::clip;
 use super::{Job, prompt, trust};
-use crate::run::overhear;
+use crate::run::Quiet;
 
 /// What all of the calls together may take.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ const INSTRUCTIONS: u64 = 400;
 /// A model that is asked to sum up.
 pub(super) struct Summariser<'a> {
     job: &'a Job<'a>,
-    model: &'a dyn Model,
+    quiet: &'a Quiet<'a>,
     limits: Limits,
     ends: Instant,
     calls_left: usize,
@@ -48,7 +48,7 @@ pub(super) struct Summariser<'a> {
 }
 
 impl<'a> Summariser<'a> {
-    pub(super) fn new(job: &'a Job<'a>, room: &Room, model: &'a dyn Model, limits: Limits) -> Self {
+    pub(super) fn new(job: &'a Job<'a>, room: &Room, quiet: &'a Quiet<'a>, limits: Limits) -> Self {
         let window = job.window.tokens;
         let kept_free = window.saturating_sub(job.window.line());
         let output = (kept_free.saturating_mul(4) / 5).min(window / 4).max(room.summary);
@@ -57,7 +57,7 @@ impl<'a> Summariser<'a> {
         let input = window.saturating_sub(quoted).saturating_mul(5) / 6;
         Self {
             job,
-            model,
+            quiet,
             limits,
             ends: Instant::now() + limits.whole,
             calls_left: limits.calls,
@@ -157,7 +157,7 @@ impl<'a> Summariser<'a> {
             },
             session_name: self.job.session_name.to_owned(),
         };
-        let heard = timeout(self.limits.call.min(left), overhear(self.model, request)).await;
+        let heard = timeout(self.limits.call.min(left), self.quiet.ask(request)).await;
         let answer = heard.ok()?.ok()?.message(0);
         let summary = trust::summary_in(&answer, source, conversation)?;
         Some(clip(&inert(&summary), self.characters))

@@ -14,7 +14,7 @@ use tidegate_protocol::{
 use super::summarise::Limits;
 use super::{Job, compact, compact_within, estimated};
 use crate::context::{Line, Pruning, PruningMode, estimate, summary};
-use crate::run::Window;
+use crate::run::{Quiet, Window};
 
 pub(super) fn window(tokens: u64) -> Window {
     Window {
@@ -197,7 +197,7 @@ const GOOD: &str = "## Goal\nA lighthouse.\n## Next steps\nMore courses.";
 async fn a_summary_and_the_newest_lines_take_the_place_of_a_long_conversation() {
     let (window, lines) = (window(200_000), conversation(190_000));
     let model = Fake::always(Does::Says(GOOD));
-    let compaction = compact(job(&lines, None, &window), &model).await.unwrap();
+    let compaction = compact(job(&lines, None, &window), &Quiet::free(&model)).await.unwrap();
     assert!(compaction.summary.starts_with(GOOD), "{}", compaction.summary);
     assert!(!compaction.mechanical);
     assert_eq!(compaction.tokens_before, estimated(&job(&lines, None, &window)));
@@ -232,7 +232,7 @@ async fn a_long_conversation_is_summed_up_in_halves_and_merged() {
         mechanical: false,
         files: FileTrail::default(),
     };
-    let compaction = compact(job(&lines, Some(&before), &window), &model).await.unwrap();
+    let compaction = compact(job(&lines, Some(&before), &window), &Quiet::free(&model)).await.unwrap();
     assert_eq!(compaction.summary, "## Goal\nboth");
     let questions = model.questions();
     assert!((3..=8).contains(&questions.len()), "{}", questions.len());
@@ -260,7 +260,8 @@ async fn no_way_to_fail_leaves_an_empty_context() {
     ] {
         let model = Fake::always(does);
         let limits = Limits { call: Duration::from_millis(20), ..Limits::default() };
-        let compaction = compact_within(job(&lines, None, &window), &model, limits).await.unwrap();
+        let compaction =
+            compact_within(job(&lines, None, &window), &Quiet::free(&model), limits).await.unwrap();
         assert!(compaction.mechanical, "{what}: {}", compaction.summary);
         assert!(compaction.summary.contains("It began with: \"Build the lighthouse\""), "{what}");
         assert!(compaction.summary.contains("- plan0.md"), "{what}: {}", compaction.summary);
@@ -276,11 +277,11 @@ async fn when_the_time_is_over_no_model_is_asked_any_more() {
     let lines = log((0..300).map(|n| user(&format!("{n} {}", "talk ".repeat(250)))).collect());
     let model = Fake::always(Does::Says(GOOD));
     let limits = Limits { whole: Duration::ZERO, ..Limits::default() };
-    let compaction = compact_within(job(&lines, None, &window), &model, limits).await.unwrap();
+    let compaction = compact_within(job(&lines, None, &window), &Quiet::free(&model), limits).await.unwrap();
     assert!(compaction.mechanical && model.questions().is_empty());
     // Nor when the calls are used up.
     let limits = Limits { calls: 1, ..Limits::default() };
-    let compaction = compact_within(job(&lines, None, &window), &model, limits).await.unwrap();
+    let compaction = compact_within(job(&lines, None, &window), &Quiet::free(&model), limits).await.unwrap();
     assert_eq!(model.questions().len(), 1);
     assert!(compaction.summary.contains("messages were left out: there were too many.)\n## Goal"));
 }
@@ -296,7 +297,7 @@ async fn a_message_that_fills_the_window_is_left_out_and_the_rest_summed_up() {
         Fake::new(
             |call| if call == 0 { Does::Fails(FailureKind::ContextOverflow) } else { Does::Says(GOOD) },
         );
-    let compaction = compact(job(&lines, None, &window), &model).await.unwrap();
+    let compaction = compact(job(&lines, None, &window), &Quiet::free(&model)).await.unwrap();
     assert!(!compaction.mechanical);
     let expected = format!("(Left out because of their size: 1 messages of about 19K tokens.)\n{GOOD}");
     assert!(compaction.summary.starts_with(&expected), "{}", compaction.summary);
@@ -314,7 +315,7 @@ async fn the_request_under_way_survives_every_summary() {
         let model =
             Fake::always(if round % 2 == 0 { Does::Says("## Goal\nSell ice cream") } else { Does::Hangs });
         let limits = Limits { call: Duration::from_millis(20), ..Limits::default() };
-        let done = compact_within(job(&lines, before.as_ref(), &window), &model, limits).await;
+        let done = compact_within(job(&lines, before.as_ref(), &window), &Quiet::free(&model), limits).await;
         let done = done.unwrap_or_else(|| panic!("round {round}"));
         let written = "## The request under way, as it was written\nCount the gulls, all of them";
         assert!(done.summary.contains(written), "round {round}: {}", done.summary);
@@ -336,7 +337,8 @@ async fn failures_are_kept_in_the_tools_own_words() {
         messages.extend([calling("c", "exec", "{}"), failing("exec", &text), answer(&"well ".repeat(800))]);
     }
     let lines = log(messages);
-    let compaction = compact(job(&lines, None, &window), &Fake::always(Does::Says(GOOD))).await.unwrap();
+    let compaction =
+        compact(job(&lines, None, &window), &Quiet::free(&Fake::always(Does::Says(GOOD)))).await.unwrap();
     let (_, notes) = compaction.summary.split_once("## Tool failures\n").unwrap();
     assert!(notes.starts_with("- exec (exitCode=2): error "), "{notes}");
     assert!(notes.lines().filter(|line| line.starts_with("- exec")).count() <= 8);
@@ -350,9 +352,9 @@ async fn what_a_provider_finds_too_long_is_made_shorter_although_we_count_less()
     let lines = conversation(15_000);
     let plain = job(&lines, None, &window);
     let model = Fake::always(Does::Says(GOOD));
-    assert_eq!(compact(plain, &model).await, None);
+    assert_eq!(compact(plain, &Quiet::free(&model)).await, None);
     let too_long = Job { tokens: 200_001, ..plain };
-    assert!(compact(too_long, &model).await.unwrap().first_kept_seq > 1);
+    assert!(compact(too_long, &Quiet::free(&model)).await.unwrap().first_kept_seq > 1);
 }
 
 #[tokio::test]
@@ -360,7 +362,7 @@ async fn what_somebody_wants_kept_in_mind_is_asked_for() {
     let (window, lines) = (window(50_000), conversation(60_000));
     let model = Fake::always(Does::Says(GOOD));
     let wish = Job { instructions: Some("the colour of the lamp"), ..job(&lines, None, &window) };
-    compact(wish, &model).await.unwrap();
+    compact(wish, &Quiet::free(&model)).await.unwrap();
     assert!(model.questions()[0].ends_with("Keep this in mind above all: the colour of the lamp"));
 }
 
@@ -413,7 +415,7 @@ proptest! {
         let full = Job { fixed, tokens: plain.tokens + fixed, ..plain };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let model = Fake::always(if good { Does::Says(GOOD) } else { Does::Fails(FailureKind::Broken) });
-        let done = runtime.block_on(compact(full, &model));
+        let done = runtime.block_on(compact(full, &Quiet::free(&model)));
         prop_assert!(model.questions().len() <= 8);
         let Some(done) = done else {
             prop_assert!(full.tokens < window.line());
@@ -429,6 +431,6 @@ proptest! {
         let tokens = shown + kept.iter().map(|line| estimate(&line.message)).sum::<u64>() + fixed;
         prop_assert!(tokens < window.line(), "{tokens} >= {}", window.line());
         let again = Job { tokens, fixed, ..after };
-        prop_assert_eq!(runtime.block_on(compact(again, &model)), None);
+        prop_assert_eq!(runtime.block_on(compact(again, &Quiet::free(&model))), None);
     }
 }

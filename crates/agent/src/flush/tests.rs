@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tidegate_models::{Failure, FailureKind, Model, ModelEvent, ModelStream, ToolSpec};
 use tidegate_protocol::{
-    Block, Id as _, InstanceId, JoinMode, Origin, RunEventBody, RunId, Scope, SessionId, SessionKey,
-    StopReason, ToolMeta,
+    Block, ErrorBody, ErrorCode, Id as _, InstanceId, JoinMode, Origin, RunEventBody, RunId, Scope,
+    SessionId, SessionKey, StopReason, ToolMeta,
 };
 use tidegate_runtime::Clock;
 use tidegate_storage::{
@@ -70,6 +70,7 @@ struct World {
     flushed: Mutex<bool>,
     refuses: bool,
     shadow: bool,
+    broke: bool,
     saw: Mutex<Vec<String>>,
     emitted: Mutex<Vec<RunEventBody>>,
     ids: Mutex<Vec<ToolRunId>>,
@@ -92,8 +93,10 @@ impl World {
             session_name: "s".into(),
             ..Request::default()
         };
-        let flushing = Flushing { lease: &lease(), request, prompt, zone: "UTC" };
         let parts = Parts { model, journal: self, tools: self, desk: self, clock: self };
+        let lease = lease();
+        let quiet = Quiet::new(parts, &lease, "flush");
+        let flushing = Flushing { quiet: &quiet, lease: &lease, request, prompt, zone: "UTC" };
         flush(flushing, parts).await.unwrap()
     }
 
@@ -150,11 +153,12 @@ impl Desk for World {
     fn catches_up(&self) {}
 
     fn is_limited(&self) -> bool {
-        false
+        self.broke
     }
 
     async fn afford(&self, _tokens: u64) -> tidegate_storage::Result<Afford> {
-        Ok(Afford::Whole)
+        let error = ErrorBody::new(ErrorCode::BudgetExceeded, "no more");
+        Ok(if self.broke { Afford::No(error) } else { Afford::Whole })
     }
 
     fn is_joined(&self, _mode: JoinMode) -> bool {
@@ -347,6 +351,14 @@ async fn a_model_that_fails_costs_the_notes_and_nothing_else() {
     let world = World::new();
     assert_eq!(world.flush(&Scripted::default(), None).await, Flushed { calls: 1, wrote: false });
     assert_eq!(world.saw(), ["charge flush"]);
+}
+
+#[tokio::test]
+async fn notes_that_nobody_can_pay_for_are_not_asked_for() {
+    let world = World { broke: true, ..World::new() };
+    let model = Scripted::new(vec![vec![call("c1", MEMORY_TOOL)]]);
+    assert!(!world.flush(&model, None).await.wrote);
+    assert!(model.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ impl Run<'_> {
 }
 
 /// One model call that nobody watches.
-pub(crate) async fn overhear(model: &dyn Model, request: Request) -> Result<Heard, Failure> {
+pub(super) async fn overhear(model: &dyn Model, request: Request) -> Result<Heard, Failure> {
     let mut stream = model.stream(request);
     let mut ear = Ear::new(false);
     while let Some(event) = stream.next().await {

@@ -3,6 +3,7 @@
 mod ask;
 mod log;
 mod past;
+mod quiet;
 mod resume;
 mod room;
 #[cfg(test)]
@@ -19,9 +20,9 @@ use crate::context::Line;
 use crate::desk::Desk;
 use crate::toolbox::{ToolBox, ToolBoxError};
 
-pub(crate) use ask::overhear;
 use log::Unsaid;
-pub use past::calls_made;
+pub use past::{calls_made, step_limit};
+pub(crate) use quiet::Quiet;
 use room::Before;
 pub use turn::{Answer, Flush, Manual, Outcome, StepLimit, Turn, Window};
 pub(crate) use work::failed;
@@ -58,8 +59,9 @@ pub async fn sum_up(
         // The command itself is no part of the conversation.
         run.forget_input();
         let before = run.tokens();
-        run.sum_up(instructions).await?;
-        Ok(Outcome::SummedUp { before, after: run.tokens() })
+        let summed_up = run.sum_up(instructions).await?;
+        let after = run.tokens();
+        Ok(if summed_up { Outcome::SummedUp { before, after } } else { Outcome::NothingToSumUp })
     };
     ended(done.await)
 }
@@ -149,7 +151,7 @@ impl Run<'_> {
                 return Ok(self.answer(text, origin));
             }
             if self.rounds >= self.most_rounds() {
-                self.refuse_round(&calls)?;
+                self.refuse_round(&calls).await?;
                 continue;
             }
             self.rounds += 1;
@@ -183,9 +185,10 @@ impl Run<'_> {
     }
 
     /// The model called tools once more than it may. It learns so, and answers without them.
-    fn refuse_round(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {
+    async fn refuse_round(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {
         let steps = self.most_rounds();
         let tool = calls.first().map(|call| call.name.clone()).unwrap_or_default();
+        // As before a round that is run: with the commit that puts it into the log, so once.
         let parts = self.spoken();
         self.unsaid.parts.extend(parts);
         for call in calls {
@@ -195,13 +198,14 @@ impl Run<'_> {
                     format!("not run: the limit of {steps} rounds of tools is reached; answer without tools")
                 }
             };
-            let result = failed(&call.name, message);
+            let mut result = failed(&call.name, message);
+            result.data = Some(past::refusal(steps));
             self.tell_started(call);
             self.tell_ended(call, &result, false);
             self.take_result(call, &result)?;
         }
         self.limit = Some(StepLimit { steps, tool });
-        Ok(())
+        self.commit(Vec::new()).await
     }
 
     /// What is said after the last round. Calls that came all the same are left out: nobody will answer them.

@@ -1,10 +1,14 @@
 //! What a run did, read back from its lines.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_protocol::{
     Block, Message, Origin, ToolCall, ToolError, ToolErrorCode, ToolMeta, ToolResult, ToolSource,
 };
 
+use super::turn::StepLimit;
+
+/// Under which name a refused round tells its limit.
+const STEP_LIMIT: &str = "stepLimit";
 /// Who "answered" with calls that a person wrote.
 const BY_HAND: &str = "manual";
 
@@ -43,14 +47,38 @@ pub(super) fn rounds_of<'m>(messages: impl Iterator<Item = &'m Message>) -> u32 
     u32::try_from(rounds.count()).unwrap_or(u32::MAX)
 }
 
-/// The calls among a run's lines, each with its result.
+/// The calls among a run's lines, each with its result. A model may use an id once more: each call has the first result
+/// behind it that no call before it has.
 pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
-    let calls = messages.iter().flat_map(|message| calls_of(message));
-    let with_result = calls.filter_map(|call| {
-        let result = messages.iter().find_map(|message| result_of(message, &call))?;
-        Some((call, result))
-    });
-    with_result.collect()
+    let mut made = Vec::new();
+    let mut taken = vec![false; messages.len()];
+    for (at, message) in messages.iter().enumerate() {
+        for call in calls_of(message) {
+            let behind = messages.iter().enumerate().skip(at + 1).filter(|(at, _)| !taken[*at]);
+            let found = behind.filter_map(|(at, message)| Some((at, result_of(message, &call)?))).next();
+            if let Some((at, result)) = found {
+                taken[at] = true;
+                made.push((call, result));
+            }
+        }
+    }
+    made
+}
+
+/// What the results of a round that was not run say beside their words, so that the end can be read back.
+pub(super) fn refusal(steps: u32) -> Value {
+    json!({ STEP_LIMIT: steps })
+}
+
+/// The limit that a run met, if it did, among its lines.
+pub fn step_limit(messages: &[&Message]) -> Option<StepLimit> {
+    messages.iter().find_map(|message| match message {
+        Message::ToolResult { tool_name, details: Some(details), is_error: true, .. } => {
+            let steps = u32::try_from(details.get(STEP_LIMIT)?.as_u64()?).ok()?;
+            Some(StepLimit { steps, tool: tool_name.clone() })
+        }
+        _ => None,
+    })
 }
 
 fn result_of(message: &Message, call: &ToolCall) -> Option<ToolResult> {

@@ -5,7 +5,7 @@ use tidegate_protocol::{Message, Origin, StopReason, ToolCall, ToolRunState, Usa
 use tidegate_storage::{Context, ContextLimits};
 
 use super::log::Unsaid;
-use super::past::{by_hand, calls_made, calls_of, rounds_of};
+use super::past::{by_hand, calls_made, calls_of, rounds_of, step_limit};
 use super::room::Before;
 use super::work::{failed, sent_here};
 use super::{Parts, Run, Stop, Turn};
@@ -51,6 +51,7 @@ impl<'a> Run<'a> {
             let own: Vec<&Message> = own.iter().filter_map(|entry| entry.body.message()).collect();
             run.rounds = rounds_of(own.iter().copied());
             run.calls = calls_made(&own);
+            run.limit = step_limit(&own);
             run.sent = run.calls.iter().filter_map(|(_, result)| sent_here(result)).collect();
         } else {
             run.say(turn.input.clone())?;

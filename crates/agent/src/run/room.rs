@@ -6,7 +6,7 @@ use tidegate_runtime::{fault, new_id};
 use tidegate_storage::{Context, NewCompaction};
 
 use super::{Run, Stop};
-use crate::compact::{Job, compact};
+use crate::compact::{Job, compact, is_long};
 use crate::context::{Line, estimate, prune, summary};
 use crate::flush::{Flushing, flush, is_due};
 
@@ -43,7 +43,7 @@ fn last_count(lines: &[Line], since: i64) -> (usize, u64) {
     found.unwrap_or((0, 0))
 }
 
-fn fixed(system: &[String], tools: &[ToolSpec]) -> u64 {
+pub(super) fn fixed(system: &[String], tools: &[ToolSpec]) -> u64 {
     let tools =
         tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len());
     let bytes: usize = system.iter().map(String::len).sum::<usize>() + tools.sum::<usize>();
@@ -88,13 +88,17 @@ impl Run<'_> {
     async fn take_notes(&mut self) -> Result<(), Stop> {
         self.before.flushed = true;
         let prompt = self.turn.window.flush.as_ref().and_then(|flush| flush.prompt.as_deref());
+        let quiet = self.quiet("flush");
         let flushing = Flushing {
+            quiet: &quiet,
             lease: &self.turn.lease,
             request: self.request(ToolChoice::Auto),
             prompt,
             zone: &self.turn.scene.zone,
         };
-        flush(flushing, self.parts).await?;
+        let flushed = flush(flushing, self.parts).await;
+        self.note_asked(&quiet);
+        flushed?;
         Ok(())
     }
 
@@ -125,17 +129,15 @@ impl Run<'_> {
             instructions,
             session_name: &session_name,
         };
-        self.parts.desk.emit(RunEventBody::CompactionStarted { tokens });
-        let Some(compaction) = compact(job, self.parts.model).await else {
-            let (tokens_before, tokens_after) = (tokens, tokens);
-            self.parts.desk.emit(RunEventBody::CompactionEnded {
-                tokens_before,
-                tokens_after,
-                mechanical: false,
-            });
+        if !is_long(&job) {
             return Ok(false);
-        };
+        }
+        self.parts.desk.emit(RunEventBody::CompactionStarted { tokens });
+        let quiet = self.quiet("compaction");
+        let compaction = compact(job, &quiet).await;
         self.parts.desk.charge("compaction");
+        self.note_asked(&quiet);
+        let Some(compaction) = compaction else { return Ok(false) };
         self.replace(compaction).await?;
         Ok(true)
     }

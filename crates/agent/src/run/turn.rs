@@ -73,6 +73,8 @@ pub enum Outcome {
         before: u64,
         after: u64,
     },
+    /// Somebody asked for a summary of what is short enough.
+    NothingToSumUp,
     /// The process ends; the run goes on with the next one.
     Closing,
 }

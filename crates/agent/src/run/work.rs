@@ -35,13 +35,14 @@ impl Run<'_> {
         let parts = self.spoken();
         self.unsaid.parts.extend(parts);
         let looks = calls.len() > 1 && calls.iter().all(|call| self.parts.tools.only_looks(&call.name));
-        if looks {
-            self.side_by_side(&calls).await?;
-        } else {
-            self.in_order(&calls).await?;
+        let worked = if looks { self.side_by_side(&calls).await } else { self.in_order(&calls).await };
+        if let Err(stop @ (Stop::Store(_) | Stop::Failed(_))) = worked {
+            return Err(stop);
         }
-        // The model may think for long about what is lost otherwise.
-        self.commit(Vec::new()).await
+        // The model may think for long about what is lost otherwise. A process that ends keeps what came to its end: what
+        // was cut off has its INTENT and no result, what has not begun is still to be done.
+        self.commit(Vec::new()).await?;
+        worked
     }
 
     /// What was said last, if it is in no commit yet, as it is sent.
@@ -108,13 +109,15 @@ impl Run<'_> {
                 Err(answered) => Ok(Err(answered)),
             }
         });
+        let mut worked = Ok(());
         for done in join_all(running).await {
-            match done? {
-                Ok((begun, result)) => self.end(&begun, &result)?,
-                Err((call, result)) => self.finish_call(call, &result, false)?,
+            match done {
+                Ok(Ok((begun, result))) => self.end(&begun, &result)?,
+                Ok(Err((call, result))) => self.finish_call(call, &result, false)?,
+                Err(stop) => worked = Err(stop),
             }
         }
-        Ok(())
+        worked
     }
 
     fn begin<'c>(&self, call: &'c ToolCall, ready: Box<dyn ReadyCall>) -> Result<Begun<'c>, Stop> {

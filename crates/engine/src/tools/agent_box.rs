@@ -67,6 +67,8 @@ impl AgentBox {
     }
 
     async fn decide(&self, invoke: Invoke) -> Result<Verdict, ToolBoxError> {
+        // Nothing begins any more; what was called for is asked about when the run goes on.
+        self.live.goes_on()?;
         let asked = Arc::new(OnceLock::new());
         let (call_id, tell) = (invoke.call.id.clone(), self.tell(&invoke.call.id, &asked));
         let calling = Calling::new(&self.core, invoke, self.cancel.child_token(), tell)
@@ -78,13 +80,17 @@ impl AgentBox {
             self.live.publish(run, RunEventBody::ApprovalSettled { call_id, approval_id });
         }
         let (digest, settled) = settled.map_err(stops)?;
+        self.live.goes_on()?;
         let (permitted, approval) = match settled {
             Settled::Over(result) => return Ok(Verdict::Answered(calling.noted(&digest, result))),
             Settled::Permitted(permitted, approval) => (permitted, approval),
         };
         Ok(match calling.known(&permitted).await.map_err(stops)? {
             Some(result) => Verdict::Answered(calling.noted(&digest, result)),
-            None => Verdict::Ready(Box::new(Ready { calling, permitted, approval, digest })),
+            None => {
+                let live = Arc::clone(&self.live);
+                Verdict::Ready(Box::new(Ready { calling, permitted, approval, digest, live }))
+            }
         })
     }
 
@@ -194,6 +200,7 @@ struct Ready {
     permitted: Box<Permitted>,
     approval: Option<Value>,
     digest: Digest,
+    live: Arc<Live>,
 }
 
 #[async_trait]
@@ -209,7 +216,18 @@ impl ReadyCall for Ready {
             self.calling.run_and_keep(&self.permitted, self.approval.clone()).await
         };
         self.calling.core.unsealed.notify_one();
-        Ok(self.calling.noted(&self.digest, result.map_err(stops)?))
+        let result = result.map_err(stops)?;
+        // Cut off with the process, it has no result: nobody knows how far it came.
+        if !result.ok {
+            self.live.goes_on()?;
+        }
+        Ok(self.calling.noted(&self.digest, result))
+    }
+}
+
+impl Live {
+    fn goes_on(&self) -> Result<(), ToolBoxError> {
+        if self.is_released() { Err(ToolBoxError::Closing) } else { Ok(()) }
     }
 }
 

@@ -1,14 +1,22 @@
 //! Ending in good order.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tidegate_config::{ConfigFile, Env};
 use tidegate_engine::{Drain, Drained, Engine, Options, Settings};
 use tidegate_protocol::{Doubt, ErrorCode, ReplyTarget, RunState};
 use tidegate_storage::{BudgetFilter, BudgetUse, RunLookup};
 
 use crate::network::{Memory, wedged};
+use crate::tools::{Recorder, canary_of, toolbox};
+use crate::vendor::{Bench, on_both_backends, question};
 use crate::{ask, close, host, passing, request, scope, start, start_with, until};
+
+on_both_backends! {
+    a_tool_under_way_at_a_stop_is_told_as_interrupted_and_what_never_began_is_done_after_it,
+}
 
 #[tokio::test]
 async fn nothing_new_is_taken_while_closing_and_what_was_accepted_ends_first() {
@@ -115,4 +123,55 @@ async fn a_run_that_is_interrupted_or_aborted_before_it_used_anything_spends_not
     engine.close(Drain::Within(Duration::from_millis(50))).await;
     assert_eq!(second.follower.end().await.unwrap_err().code, ErrorCode::Interrupted);
     assert_eq!(used(&engine).await, BudgetUse::default());
+}
+
+/// An engine that stays, whose model calls for a command and then for a file.
+async fn two_calls(bench: &Bench<'_>, script: &std::path::Path, runner: &Arc<Recorder>) -> Engine {
+    let call = |id: &str, name: &str, arguments| json!({"id": id, "name": name, "arguments": arguments});
+    let calls = json!([
+        call("c1", "exec", json!({"command": "ls"})),
+        call("c2", "write", json!({"path": "canary.txt", "content": "alive"})),
+    ]);
+    std::fs::write(
+        script,
+        json!({"turns": [
+            {"when": "what?", "say": "I will see.", "calls": calls},
+            {"say": "It is done."},
+        ]})
+        .to_string(),
+    )
+    .unwrap();
+    let config = json!({
+        "agents": {"defaults": {"model": {"primary": "demo/m", "fallbacks": []}}},
+        "models": {"providers": {"demo": {"api": "scripted", "script": script, "models": [{"id": "m"}]}}},
+        "tools": {"profile": "full", "highRisk": "allow", "exec": {"security": "full", "ask": "off"}},
+    });
+    let stays = |options: &mut Options| (options.toolbox, options.stays) = (toolbox(runner), true);
+    bench.engine_with(config, stays).await
+}
+
+async fn a_tool_under_way_at_a_stop_is_told_as_interrupted_and_what_never_began_is_done_after_it(
+    bench: &Bench<'_>,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.json");
+    let endless = Arc::new(Recorder { endless: true, ..Recorder::default() });
+    let engine = two_calls(bench, &script, &endless).await;
+    let posted = tidegate_engine::Request { reply: ReplyTarget::Session, ..question(&engine, "main") };
+    let run = engine.submit(posted).await.unwrap().run;
+    until("the command runs", async || !endless.started.lock().unwrap().is_empty()).await;
+    assert_eq!(engine.close(Drain::Within(Duration::from_millis(50))).await, Drained { given_back: 1 });
+    assert_eq!(canary_of(&engine), None, "what comes after it has not begun");
+    drop(engine);
+
+    let next = Arc::<Recorder>::default();
+    let engine = two_calls(bench, &script, &next).await;
+    let answer = engine.follow(run).await.unwrap().end().await.unwrap();
+    let told: Vec<(&str, bool, String)> =
+        answer.calls.iter().map(|(call, result)| (call.id.as_str(), result.ok, result.text())).collect();
+    let [("c1", false, cut), ("c2", true, _)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(cut.starts_with("interrupted: "), "{cut}");
+    assert!(next.started.lock().unwrap().is_empty(), "it is not run once more");
+    assert_eq!(canary_of(&engine).as_deref(), Some("alive"));
+    close(engine).await;
 }

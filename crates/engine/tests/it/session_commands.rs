@@ -235,6 +235,7 @@ async fn commands_answer_without_a_model(bench: &Bench<'_>) {
         ("/status", "main, A trip (2 messages)"),
         ("/status", "Model: anthropic/first"),
         ("/context", "Messages: "),
+        ("/compact", "There is nothing to sum up yet."),
         ("/help", "/compact [instructions]"),
         ("/verbose loud", "loud is none of"),
         ("/nosuch", "There is no command /nosuch"),

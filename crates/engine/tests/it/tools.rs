@@ -96,6 +96,10 @@ impl Drop for Recorded {
 
 /// An engine with the small tools, those for files, and commands that this runner is given.
 pub(crate) async fn workshop(bench: &Bench<'_>, config: Value, runner: &Arc<Recorder>) -> Engine {
+    bench.engine_with(config, |options| options.toolbox = toolbox(runner)).await
+}
+
+pub(crate) fn toolbox(runner: &Arc<Recorder>) -> Toolbox {
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
     let mut registry = Registry::default();
     for tool in basic_tools().into_iter().chain(file_tools()) {
@@ -103,14 +107,13 @@ pub(crate) async fn workshop(bench: &Bench<'_>, config: Value, runner: &Arc<Reco
     }
     registry.add(Arc::new(ExecTool::new(ExecSettings::default(), processes.clone()))).unwrap();
     let env = [("PATH", "/usr/bin:/bin"), ("DEPLOY_TOKEN", KEY)];
-    let toolbox = Toolbox {
+    Toolbox {
         registry: Arc::new(registry),
         confiner: Arc::new(Only(Arc::clone(runner) as Arc<dyn Runner>)),
         processes,
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         forbidden: Vec::new(),
-    };
-    bench.engine_with(config, |options| options.toolbox = toolbox).await
+    }
 }
 
 /// What the operator has in the environment of commands.

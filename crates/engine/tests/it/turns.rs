@@ -3,12 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use tidegate_policy::Principal;
 use tidegate_protocol::{ErrorCode, ReplyTarget, RunEventBody, RunState};
 use tidegate_runtime::Shutdown;
 use tidegate_storage::{AbortOutcome, RunLookup, SessionChoice};
 
+use crate::subagents::crew;
+use crate::vendor::{Bench, on_both_backends};
 use crate::{ask, close, put, request, scope, start, start_with, until};
+
+on_both_backends! {
+    what_went_wrong_with_the_tools_is_the_same_when_the_answer_is_read_back,
+}
 
 #[tokio::test]
 async fn deltas_join_to_the_committed_answer() {
@@ -152,6 +159,23 @@ async fn a_run_of_the_session_kind_needs_nobody_to_wait_and_its_answer_is_in_the
     })
     .await;
     engine.close(tidegate_engine::Drain::Everything).await;
+}
+
+async fn what_went_wrong_with_the_tools_is_the_same_when_the_answer_is_read_back(bench: &Bench<'_>) {
+    let missing = json!({"calls": [{"id": "c", "name": "read", "arguments": {"path": "nothing.txt"}}]});
+    let turns = json!([missing, missing, missing, {"say": "I give up"}]);
+    let crew = crew(bench, turns, json!({"agents": {"defaults": {"maxToolSteps": 2}}}), 4).await;
+    let keyed = || tidegate_engine::Request {
+        idempotency: Some("once".to_owned()),
+        ..crew.request("main", "read it")
+    };
+    let told = crew.engine.submit(keyed()).await.unwrap().follower.end().await.unwrap();
+    let error = told.tool_error.clone().unwrap();
+    assert_eq!(error.message, "tool call loop exceeded max steps (2)");
+    let again = crew.engine.submit(keyed()).await.unwrap();
+    assert!(again.replayed);
+    assert_eq!(again.follower.end().await.unwrap().tool_error, Some(error));
+    crew.close().await;
 }
 
 fn all() -> tidegate_storage::RunFilter {

@@ -63,6 +63,8 @@ struct State {
     requests: Vec<Request>,
     commits: Vec<String>,
     parts: Vec<String>,
+    /// There is money for what was reserved with the run, and for nothing more.
+    broke: bool,
     /// Operations that still work; the next one is the last thing that happens.
     fuse: Option<usize>,
     now: i64,
@@ -422,11 +424,12 @@ impl Desk for World {
     fn booked(&self, _: &[NewCall]) {}
 
     fn is_limited(&self) -> bool {
-        false
+        self.state().broke
     }
 
     async fn afford(&self, _: u64) -> Result<Afford, StoreError> {
-        Ok(Afford::Whole)
+        let error = ErrorBody::new(tidegate_protocol::ErrorCode::BudgetExceeded, "no more");
+        Ok(if self.state().broke { Afford::No(error) } else { Afford::Whole })
     }
 
     fn is_joined(&self, mode: JoinMode) -> bool {

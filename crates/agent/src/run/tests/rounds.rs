@@ -131,3 +131,80 @@ async fn calls_written_by_hand_run_before_the_model_is_asked() {
     assert_eq!(world.state().requests.len(), 1);
     assert_eq!(world.log()[..4], ["user do it", "agent [a b]", "result a: did a", "result b: not permitted"]);
 }
+
+#[tokio::test]
+async fn what_is_said_beside_a_round_too_many_is_sent_like_everything_else() {
+    let world = World::new(|request| match request.options.tool_choice {
+        ToolChoice::None => says("I have to stop"),
+        _ => Said { text: "one more look", ..calls(&[("look", "again")]) },
+    });
+    let mut turn = turn(1);
+    turn.spec.tools.max_steps = Some(1);
+    let outcome = world.attempt_of(&turn).await.unwrap();
+    let said = world.finish(&outcome);
+    let sent: Vec<String> = world.state().parts.iter().cloned().chain([said]).collect();
+    let state = world.state();
+    let in_log: Vec<String> = state
+        .log
+        .iter()
+        .filter_map(|entry| entry.body.message())
+        .filter(|message| matches!(message, Message::Assistant { .. }))
+        .map(Message::text)
+        .collect();
+    assert_eq!(sent, in_log);
+    assert_eq!(sent, ["one more look", "one more look", "I have to stop"]);
+}
+
+#[tokio::test]
+async fn a_run_that_met_its_limit_and_is_cut_off_goes_on_without_tools() {
+    let world = World::new(|request| match request.options.tool_choice {
+        ToolChoice::None => says("I have to stop"),
+        _ => calls(&[("look", "again")]),
+    });
+    let mut limited = turn(1);
+    limited.spec.tools.max_steps = Some(2);
+    world.attempt_of(&limited).await.unwrap();
+    world.restart();
+    let outcome = world.attempt_of(&Turn { lease: turn(2).lease, ..limited }).await.unwrap();
+    let Outcome::Answered(answer) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(answer.limit, Some(StepLimit { steps: 2, tool: "look".to_owned() }));
+    assert_eq!(world.state().effects.len(), 2);
+    let refused = world.log().iter().filter(|line| line.contains("not run: the limit")).count();
+    assert_eq!(refused, 1, "{:?}", world.log());
+}
+
+#[test]
+fn a_call_that_uses_an_id_once_more_has_its_own_result() {
+    let call = |id: &str| Block::ToolCall {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: json!({}),
+        thought_signature: None,
+    };
+    let asks = |content: Vec<Block>| Message::Assistant {
+        content,
+        origin: past::by_hand(),
+        usage: Usage::default(),
+        stop_reason: StopReason::ToolUse,
+        error_message: None,
+        timestamp: 0,
+    };
+    let answered = |id: &str, text: &str| Message::ToolResult {
+        tool_call_id: id.to_owned(),
+        tool_name: "look".to_owned(),
+        content: vec![Block::text(text)],
+        is_error: false,
+        details: None,
+        timestamp: 0,
+    };
+    let lines = [
+        asks(vec![call("c1"), call("c1")]),
+        answered("c1", "one"),
+        answered("c1", "two"),
+        asks(vec![call("c1"), call("c2")]),
+        answered("c1", "three"),
+    ];
+    let made = calls_made(&lines.iter().collect::<Vec<_>>());
+    let results: Vec<String> = made.iter().map(|(_, result)| result.text()).collect();
+    assert_eq!(results, ["one", "two", "three"]);
+}

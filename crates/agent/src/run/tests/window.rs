@@ -147,3 +147,28 @@ async fn a_run_that_was_summed_up_with_everything_it_did_does_not_begin_anew() {
     }
     assert!(cut_off > 6, "only {cut_off} places to be cut off at");
 }
+
+#[tokio::test]
+async fn a_summary_that_nobody_can_pay_for_is_made_without_a_model() {
+    let world = talker(0);
+    fill(&world, 40);
+    world.state().broke = true;
+    let outcome = world.attempt_of(&small(1)).await.unwrap();
+    assert_eq!(world.finish(&outcome), "yes");
+    let state = world.state();
+    assert_eq!(state.requests.len(), 1, "only what was reserved with the run");
+    let ended =
+        |event: &RunEventBody| matches!(event, RunEventBody::CompactionEnded { mechanical: true, .. });
+    assert!(state.events.iter().any(ended), "{:?}", state.events);
+}
+
+#[tokio::test]
+async fn nothing_is_told_about_a_summary_where_there_is_nothing_to_sum_up() {
+    let world = talker(0);
+    fill(&world, 1);
+    let parts = Parts { model: &world, journal: &world, tools: &world, desk: &world, clock: &world };
+    let outcome = sum_up(&turn(1), parts, None).await.unwrap();
+    assert_eq!(outcome, Outcome::NothingToSumUp);
+    let state = world.state();
+    assert_eq!((state.events.len(), state.requests.len()), (0, 0));
+}

@@ -29,7 +29,10 @@ impl State {
             ("/stop", None) if self.current.is_none() => {
                 self.scroll.remark(self.say(words::NOTHING_TO_STOP), self.width);
             }
-            ("/stop", None) => self.stop(true, effects),
+            ("/stop", None) => self.stop(false, effects),
+            ("/stop", Some(word)) if self.current.is_some() && word.eq_ignore_ascii_case("all") => {
+                self.stop(true, effects);
+            }
             _ => self.send(text, effects),
         }
     }

@@ -260,7 +260,7 @@ impl State {
         }
     }
 
-    /// Ends what is under way, and what waits as well when it is asked for twice.
+    /// Ends what is under way, and with `everything` what waits as well.
     fn stop(&mut self, everything: bool, effects: &mut Vec<Effect>) {
         let waiting = if everything { self.waiting.len() } else { 0 };
         for turn in self.current.iter_mut().chain(self.waiting.iter_mut().take(waiting)) {

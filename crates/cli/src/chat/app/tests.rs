@@ -379,6 +379,15 @@ fn escape_stops_the_run_and_twice_what_waits_too() {
 }
 
 #[test]
+fn stop_ends_the_run_and_with_all_what_waits_too() {
+    let mut driven = Driven::new();
+    driven.ask("long", 1);
+    driven.ask("more", 2);
+    assert_eq!(driven.enter("/stop"), [Effect::Abort(run(1))]);
+    assert_eq!(driven.enter("/stop all"), [Effect::Abort(run(1)), Effect::Abort(run(2))]);
+}
+
+#[test]
 fn escape_before_the_run_is_known_stops_it_once_it_is() {
     let mut driven = Driven::new();
     driven.enter("long");

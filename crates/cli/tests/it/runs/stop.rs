@@ -187,3 +187,50 @@ fn where_nobody_runs_stop_begins_nothing() {
     assert_eq!(told["stopped"].as_array().unwrap().len(), 1, "{told}");
     assert_eq!((states(&desk.home), desk.vendor.requests().len()), (vec!["aborted".to_owned()], 1));
 }
+
+/// A question whose subagent works on long after the answer.
+fn sends_somebody() -> (Home, Running) {
+    let home = Home::new();
+    let script = home.around().join("script.json");
+    let spawn = json!({"id": "c1", "name": "sessions_spawn", "arguments": {"task": "go and look"}});
+    let turns = json!([
+        {"when": "that you started", "say": "Then not."},
+        {"when": "how many", "calls": [spawn]},
+        {"when": "accepted", "say": "I have sent somebody."},
+        {"when": "go and look", "say": "this takes much longer than anybody waits", "delayMs": 60_000},
+        {"say": "Hello."},
+    ]);
+    std::fs::write(&script, json!({ "turns": turns }).to_string()).unwrap();
+    let config = json!({
+        "agents": {"defaults": {"model": {"primary": "demo/m", "fallbacks": []}}},
+        "models": {"providers": {"demo": {"api": "scripted", "script": script, "models": [{"id": "m"}]}}},
+        "tools": {"profile": "full", "highRisk": "allow"},
+    });
+    home.write_config(&config.to_string());
+    let asking = home.call(&["ask", "how many?"]).start();
+    eventually("only the subagent works", || (states(&home) == ["completed", "running"]).then_some(()));
+    (home, asking)
+}
+
+#[test]
+fn a_subagent_that_a_question_left_behind_is_ended_at_once() {
+    let (home, asking) = sends_somebody();
+    let begin = std::time::Instant::now();
+    assert_eq!(home.ask_in("other", "hi")["result"], "Hello.", "others are answered meanwhile");
+    let told = home.call(&["stop", "--all", "--json"]).json();
+    assert_eq!(told["stopped"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(asking.wait().code, Some(0));
+    assert!(begin.elapsed().as_millis() < 15_000, "{:?}", begin.elapsed());
+    assert!(states(&home).contains(&"aborted".to_owned()), "{:?}", states(&home));
+}
+
+#[test]
+fn a_subagent_that_a_question_left_behind_can_be_aborted_by_its_id() {
+    let (home, asking) = sends_somebody();
+    let child = home.runs()[1]["id"].as_str().unwrap().to_owned();
+    let begin = std::time::Instant::now();
+    home.call(&["runs", "abort", &child]).ok();
+    assert!(begin.elapsed().as_millis() < 5_000, "{:?}", begin.elapsed());
+    // The conversation is told, and answers.
+    assert_eq!(asking.wait().code, Some(0));
+}
