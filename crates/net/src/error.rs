@@ -4,6 +4,8 @@ use std::error::Error as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use tidegate_policy::HostRefusal;
+
 use crate::address::AddressClass;
 
 /// Why there is no (whole) answer. The texts name hosts at most.
@@ -14,6 +16,9 @@ pub enum NetError {
     /// Somebody outside chose it, and it is not a public one.
     #[error("{host} is not called: {}it is {class}", address.map(|it| format!("it resolves to {it}, and ")).unwrap_or_default())]
     Forbidden { host: String, address: Option<IpAddr>, class: AddressClass },
+    /// Somebody outside chose it, and the rules about hosts leave it out.
+    #[error("{0}")]
+    Refused(#[from] HostRefusal),
     #[error("the name {0} cannot be resolved")]
     Unresolved(String),
     #[error("no connection to {host}: {cause}")]
@@ -31,6 +36,8 @@ pub enum NetError {
     Redirects { host: String, limit: usize },
     #[error("the answer of {host} is larger than {limit} bytes")]
     TooLarge { host: String, limit: usize },
+    #[error("the request to {host} is larger than {limit} bytes")]
+    BodyTooLarge { host: String, limit: usize },
 }
 
 impl NetError {
