@@ -1,16 +1,18 @@
 //! The tools of this installation, put together from what is built in and what is configured.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, Toolbox};
-use tidegate_net::{Client, Guard};
+use tidegate_net::{Client, Guard, LeakScan, NamedSecret, Secret};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::SystemClock;
 use tidegate_sandbox::{Sandboxes, Supervisor};
+use tidegate_secrets::{Credential, CredentialStore, StoreOptions};
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
@@ -31,7 +33,43 @@ pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Too
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),
+        leaks: leaks(app, home, settings),
     })
+}
+
+/// Finds the secrets of this installation in what would go out. They are read at the first call that needs it.
+pub(crate) fn leaks(app: &App, home: &Home, settings: &Settings) -> LeakScan {
+    let mut known = settings.secrets().to_vec();
+    known.extend(app.env.secrets());
+    let (credentials, token) = (home.credentials(), home.local_token());
+    LeakScan::reading(move || {
+        let mut secrets = known.clone();
+        let token = std::fs::read_to_string(&token).ok();
+        secrets.extend(token.map(|token| ("the local token".to_owned(), Secret::new(token.trim()))));
+        secrets.extend(stored(&credentials));
+        secrets
+    })
+}
+
+/// Those that were given with `auth`. One that cannot be read is not there to leave either.
+fn stored(folder: &Path) -> Vec<NamedSecret> {
+    // No folder, no credential: looking must not make one.
+    if !folder.join("profiles.json").exists() {
+        return Vec::new();
+    }
+    let Ok(store) = CredentialStore::open(folder, StoreOptions::default()) else { return Vec::new() };
+    let Ok(listing) = store.list() else { return Vec::new() };
+    let mut found = Vec::new();
+    for summary in listing.profiles {
+        let Ok(Some(profile)) = store.get(&summary.id) else { continue };
+        let secrets = match profile.credential {
+            Credential::ApiKey { key, .. } => vec![key],
+            Credential::Token { token, .. } => vec![token],
+            Credential::Oauth { access, refresh, .. } => vec![access, refresh],
+        };
+        found.extend(secrets.into_iter().map(|secret| (format!("the credential {}", summary.id), secret)));
+    }
+    found
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

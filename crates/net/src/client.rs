@@ -158,6 +158,8 @@ impl Client {
             }
             Origin::Chosen => {
                 let address = Address::read(&url)?;
+                self.guard.screen(&address)?;
+                self.guard.scan_call(&address, &headers, &body).await?;
                 let at = self.guard.check(&address).await?;
                 (self.pinned(&address, &at)?, address.url().clone())
             }

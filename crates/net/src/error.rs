@@ -19,6 +19,12 @@ pub enum NetError {
     /// Somebody outside chose it, and the rules about hosts leave it out.
     #[error("{0}")]
     Refused(#[from] HostRefusal),
+    /// Somebody outside chose it, and a secret was in it. Nothing was sent.
+    #[error(
+        "EGRESS_LEAK: nothing was sent to {host}, because {part} of the request has a secret in it: {secret}; \
+         what needs a key is configured with it (egress.credentials, tools.custom)"
+    )]
+    Leak { host: String, part: String, secret: String },
     #[error("the name {0} cannot be resolved")]
     Unresolved(String),
     #[error("no connection to {host}: {cause}")]

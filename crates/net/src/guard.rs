@@ -15,6 +15,7 @@ use tidegate_policy::HostRules;
 
 use crate::address::{class_of, class_of_name};
 use crate::error::NetError;
+use crate::leak::LeakScan;
 
 /// How long a name may take to resolve.
 const LOOKUP: Duration = Duration::from_secs(10);
@@ -148,11 +149,18 @@ pub struct Guard {
     allowed: Arc<BTreeSet<String>>,
     /// Of the hosts that remain, those that may be reached.
     rules: Arc<HostRules>,
+    /// What may not leave.
+    leaks: LeakScan,
 }
 
 impl Default for Guard {
     fn default() -> Self {
-        Self { resolver: Arc::new(System), allowed: Arc::default(), rules: Arc::default() }
+        Self {
+            resolver: Arc::new(System),
+            allowed: Arc::default(),
+            rules: Arc::default(),
+            leaks: LeakScan::default(),
+        }
     }
 }
 
@@ -200,6 +208,16 @@ impl Guard {
         }
         let rules = HostRules::clone(&self.rules).narrowed_by(rules);
         Self { rules: Arc::new(rules), ..self }
+    }
+
+    /// Lets nothing out that has one of these secrets in it.
+    #[must_use]
+    pub fn looking_for(self, leaks: &LeakScan) -> Self {
+        Self { leaks: leaks.clone(), ..self }
+    }
+
+    pub(crate) fn leaks(&self) -> &LeakScan {
+        &self.leaks
     }
 
     /// Judges what can be judged without asking anybody: spellings, names, literal addresses and the rules about hosts.

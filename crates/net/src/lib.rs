@@ -7,16 +7,20 @@
 
 mod address;
 mod client;
+mod egress;
 mod error;
 mod fetch;
 mod guard;
+mod leak;
 mod proxy;
 
 pub use address::{AddressClass, class_of};
 pub use client::{Call, Client, Headers, Method, Origin, Reply, Timeouts};
+pub use egress::Egress;
 pub use error::NetError;
 pub use fetch::{Fetch, Fetched, Hosts};
 pub use guard::{Address, BadAllowance, Guard, Resolver, with_query};
+pub use leak::{Leak, LeakScan, NamedSecret};
 pub use proxy::{EgressProxy, ProxyCounts, ProxyCredential, ProxyLimits, ProxyRules};
 /// What a header may hold.
 pub use tidegate_secrets::Secret;

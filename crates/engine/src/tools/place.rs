@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidegate_net::Egress;
 use tidegate_policy::{Requester, Runner};
 use tidegate_protocol::Scope;
 use tidegate_tools::Place;
@@ -49,7 +50,9 @@ impl Core {
             actor: invoke.principal.actor().to_owned(),
             root: root.to_string_lossy().into_owned(),
         };
-        Ok(Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false })
+        let egress =
+            Egress { hosts: self.settings.host_rules(&invoke.scope), leaks: self.toolbox.leaks.clone() };
+        Ok(Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false, egress })
     }
 
     /// The folder that a call is held to, without links. Our own state is none; an agent's workspace in it is.

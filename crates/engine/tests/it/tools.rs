@@ -108,7 +108,7 @@ pub(crate) async fn workshop(bench: &Bench<'_>, config: Value, runner: &Arc<Reco
         confiner: Arc::new(Only(Arc::clone(runner) as Arc<dyn Runner>)),
         processes,
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        forbidden: Vec::new(),
+        ..Toolbox::empty()
     };
     bench.engine_with(config, |options| options.toolbox = toolbox).await
 }

@@ -24,7 +24,9 @@ impl Desk {
 
     fn refusal(&self, host: &str, error: &NetError) -> Response<Body> {
         let status = match error {
-            NetError::Refused(_) | NetError::Forbidden { .. } => StatusCode::FORBIDDEN,
+            NetError::Refused(_) | NetError::Forbidden { .. } | NetError::Leak { .. } => {
+                StatusCode::FORBIDDEN
+            }
             NetError::BadAddress(_) => StatusCode::BAD_REQUEST,
             NetError::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             error if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,

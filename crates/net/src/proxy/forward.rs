@@ -36,17 +36,24 @@ impl Desk {
     ) -> Result<Response<Body>, NetError> {
         let keys: Vec<_> = self.credentials.iter().filter(|key| key.host.covers(address.host())).collect();
         let address = if keys.iter().any(|key| key.https) { address.encrypted() } else { address };
-        let at = self.client.guard().check(&address).await?;
+        let guard = self.client.guard();
+        guard.screen(&address)?;
         let (parts, body) = request.into_parts();
         let body = self.whole(address.host(), body).await?;
-        let headers = with_keys(of_request(&parts.headers), &keys);
+        let headers = of_request(&parts.headers);
+        let sent: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        guard.scan(&address, &sent, &body).await?;
+        let at = guard.check(&address).await?;
+        let headers = with_keys(headers, &keys);
         let builder = self.client.pinned_builder(&address, &at).read_timeout(self.limits.idle);
         let host = || address.host().to_owned();
         let unreachable = |error| NetError::Unreachable { host: host(), cause: NetError::cause(error) };
+        let idle = || NetError::Idle { host: host(), seconds: self.limits.idle.as_secs() };
         let http = builder.build().map_err(unreachable)?;
         let sent = http.request(parts.method, address.url().clone()).headers(headers).body(body).send();
         let response = match tokio::time::timeout(self.limits.idle, sent).await {
-            Err(_) => return Err(NetError::Idle { host: host(), seconds: self.limits.idle.as_secs() }),
+            Err(_) => return Err(idle()),
+            Ok(Err(error)) if error.is_timeout() && !error.is_connect() => return Err(idle()),
             Ok(Err(error)) => return Err(refused(error, host(), self.limits.connect)),
             Ok(Ok(response)) => response,
         };
