@@ -38,7 +38,10 @@ impl Guard {
             return found("the address".to_owned(), leak.secret);
         }
         for (name, value) in headers {
-            if let Some(leak) = self.leaks().find(&[name.as_bytes(), value]).await {
+            if let Some(leak) = self.leaks().find(&[name.as_bytes()]).await {
+                return found("the name of a header".to_owned(), leak.secret);
+            }
+            if let Some(leak) = self.leaks().find(&[value]).await {
                 return found(format!("the header {name}"), leak.secret);
             }
         }

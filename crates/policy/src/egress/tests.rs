@@ -1,3 +1,5 @@
+//! Patterns, levels, and that nothing that is added widens.
+
 use proptest::prelude::*;
 
 use super::*;
