@@ -9,6 +9,7 @@ mod commands;
 mod failure;
 mod log;
 mod output;
+mod proxies;
 mod reach;
 mod registry;
 mod signals;

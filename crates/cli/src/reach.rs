@@ -139,7 +139,7 @@ impl Held {
         let tenant = settings.scope(None)?.tenant;
         let standings = Arc::new(StoredStandings::new(Arc::clone(&store), tenant.clone()));
         let models = Arc::new(registry(app, home, loaded, standings));
-        let toolbox = toolbox(app, &settings, Arc::new(sandboxes(home)?))?;
+        let toolbox = toolbox(app, home, &settings, Arc::new(sandboxes(app, home, &settings)?))?;
         let options = Options { models, toolbox, ..Options::passing(tenant, settings) };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.

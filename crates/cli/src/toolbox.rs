@@ -1,16 +1,18 @@
 //! The tools of this installation, put together from what is built in and what is configured.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, ToolContext, Toolbox};
-use tidegate_net::{Client, Guard};
+use tidegate_net::{Client, Guard, LeakScan, NamedSecret, Secret};
 use tidegate_policy::{Permitted, Preparation, Profile};
 use tidegate_protocol::{ErrorCode, Scope};
 use tidegate_runtime::SystemClock;
 use tidegate_sandbox::{Sandboxes, Supervisor};
+use tidegate_secrets::{Credential, CredentialStore, StoreOptions};
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
@@ -20,10 +22,16 @@ use crate::SUPERVISE;
 use crate::app::App;
 use crate::failure::{Failure, Message};
 use crate::output::complain;
+use crate::proxies::Proxies;
 use crate::texts;
 
 /// Everything the engine needs to run tools.
-pub(crate) fn toolbox(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Result<Toolbox, Failure> {
+pub(crate) fn toolbox(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    sandboxes: Arc<Sandboxes>,
+) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
     Ok(Toolbox {
@@ -32,13 +40,16 @@ pub(crate) fn toolbox(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>)
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),
+        leaks: leaks(app, home, settings),
     })
 }
 
 /// Everything that can hold programs here. Nothing is tried before a program is started.
-pub(crate) fn sandboxes(home: &Home) -> Result<Sandboxes, Failure> {
+pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<Sandboxes, Failure> {
     let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
-    Ok(Sandboxes::new(supervisor, home.sandboxes(), None))
+    let guard = guard(settings)?.looking_for(&leaks(app, home, settings));
+    let proxies = Arc::new(Proxies::new(settings, guard));
+    Ok(Sandboxes::new(supervisor, home.sandboxes(), Some(proxies)))
 }
 
 /// Says that nothing holds the programs of a conversation, if that is so and it can start any.
@@ -55,6 +66,41 @@ pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, sessio
     }
 }
 
+/// Finds the secrets of this installation in what would go out. They are read at the first call that needs it.
+pub(crate) fn leaks(app: &App, home: &Home, settings: &Settings) -> LeakScan {
+    let mut known = settings.secrets().to_vec();
+    known.extend(app.env.secrets());
+    let (credentials, token) = (home.credentials(), home.local_token());
+    LeakScan::reading(move || {
+        let mut secrets = known.clone();
+        let token = std::fs::read_to_string(&token).ok();
+        secrets.extend(token.map(|token| ("the local token".to_owned(), Secret::new(token.trim()))));
+        secrets.extend(stored(&credentials));
+        secrets
+    })
+}
+
+/// Those that were given with `auth`. One that cannot be read is not there to leave either.
+fn stored(folder: &Path) -> Vec<NamedSecret> {
+    // No folder, no credential: looking must not make one.
+    if !folder.join("profiles.json").exists() {
+        return Vec::new();
+    }
+    let Ok(store) = CredentialStore::open(folder, StoreOptions::default()) else { return Vec::new() };
+    let Ok(listing) = store.list() else { return Vec::new() };
+    let mut found = Vec::new();
+    for summary in listing.profiles {
+        let Ok(Some(profile)) = store.get(&summary.id) else { continue };
+        let secrets = match profile.credential {
+            Credential::ApiKey { key, .. } => vec![key],
+            Credential::Token { token, .. } => vec![token],
+            Credential::Oauth { access, refresh, .. } => vec![access, refresh],
+        };
+        found.extend(secrets.into_iter().map(|secret| (format!("the credential {}", summary.id), secret)));
+    }
+    found
+}
+
 /// The tools there are. For those who only look at them, nothing is ever started.
 pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure> {
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
@@ -67,8 +113,7 @@ pub(crate) fn tools_to_look_at(settings: &Settings) -> Result<Registry, Failure>
 }
 
 fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Failure> {
-    let guard = Guard::allowing(settings.private_addresses())
-        .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))?;
+    let guard = guard(settings)?;
     let web =
         WebSettings { guard: guard.clone(), fetch: settings.web_fetch(), search: settings.web_search() };
     let mut all = basic_tools();
@@ -91,6 +136,12 @@ fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Fa
         add(&mut registry, tool)?;
     }
     Ok(registry)
+}
+
+/// What addresses may be called that nobody here wrote down.
+fn guard(settings: &Settings) -> Result<Guard, Failure> {
+    Guard::allowing(settings.private_addresses())
+        .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))
 }
 
 fn add(registry: &mut Registry, tool: Arc<dyn Tool>) -> Result<(), Failure> {

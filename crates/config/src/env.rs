@@ -23,6 +23,10 @@ impl Env {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.keys().filter_map(|name| Some((name.as_str(), self.get(name)?)))
+    }
+
     /// Adds a variable unless it already has a value that is more than blanks.
     pub(crate) fn set_if_unset(&mut self, name: &str, value: &str) {
         if self.0.get(name).is_none_or(|held| held.trim().is_empty()) {

@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod format;
 mod include;
+mod known;
 mod load;
 mod path;
 mod problem;

@@ -64,7 +64,7 @@ fn masked(value: &Value) -> Value {
     }
 }
 
-fn sounds_secret(key: &str) -> bool {
+pub(crate) fn sounds_secret(key: &str) -> bool {
     const WORDS: [&str; 12] = [
         "token",
         "secret",

@@ -163,6 +163,8 @@ impl Client {
             }
             Origin::Chosen => {
                 let address = Address::read(&url)?;
+                self.guard.screen(&address)?;
+                self.guard.scan_call(&address, &headers, &body).await?;
                 let at = self.guard.check(&address).await?;
                 (self.pinned(&address, &at)?, address.url().clone())
             }
@@ -196,11 +198,14 @@ impl Client {
     /// A client for one call that can reach these addresses only. It shares no connection with anybody: a connection
     /// that was judged for one call is not the next one's.
     fn pinned(&self, address: &Address, at: &[SocketAddr]) -> Result<Http, NetError> {
-        let builder = self.builder().no_proxy().referer(false).pool_max_idle_per_host(0);
-        let builder = builder.resolve_to_addrs(address.host(), at).dns_resolver(NoResolver);
         let unreachable =
             |error| NetError::Unreachable { host: address.host().to_owned(), cause: NetError::cause(error) };
-        builder.build().map_err(unreachable)
+        self.pinned_builder(address, at).build().map_err(unreachable)
+    }
+
+    pub(crate) fn pinned_builder(&self, address: &Address, at: &[SocketAddr]) -> reqwest::ClientBuilder {
+        let builder = self.builder().no_proxy().referer(false).pool_max_idle_per_host(0);
+        builder.resolve_to_addrs(address.host(), at).dns_resolver(NoResolver)
     }
 
     fn builder(&self) -> reqwest::ClientBuilder {
@@ -276,7 +281,7 @@ impl Reply {
     }
 }
 
-fn refused(error: reqwest::Error, host: String, connect: Duration) -> NetError {
+pub(crate) fn refused(error: reqwest::Error, host: String, connect: Duration) -> NetError {
     if error.is_connect() && error.is_timeout() {
         return NetError::ConnectTimeout { host, seconds: connect.as_secs() };
     }

@@ -4,6 +4,8 @@ use std::error::Error as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use tidegate_policy::HostRefusal;
+
 use crate::address::AddressClass;
 
 /// Why there is no (whole) answer. The texts name hosts at most.
@@ -14,6 +16,15 @@ pub enum NetError {
     /// Somebody outside chose it, and it is not a public one.
     #[error("{host} is not called: {}it is {class}", address.map(|it| format!("it resolves to {it}, and ")).unwrap_or_default())]
     Forbidden { host: String, address: Option<IpAddr>, class: AddressClass },
+    /// Somebody outside chose it, and the rules about hosts leave it out.
+    #[error("{0}")]
+    Refused(#[from] HostRefusal),
+    /// Somebody outside chose it, and a secret was in it. Nothing was sent.
+    #[error(
+        "EGRESS_LEAK: nothing was sent to {host}, because {part} of the request has a secret in it: {secret}; \
+         what needs a key is configured with it (egress.credentials, tools.custom)"
+    )]
+    Leak { host: String, part: String, secret: String },
     #[error("the name {0} cannot be resolved")]
     Unresolved(String),
     #[error("no connection to {host}: {cause}")]
@@ -31,6 +42,8 @@ pub enum NetError {
     Redirects { host: String, limit: usize },
     #[error("the answer of {host} is larger than {limit} bytes")]
     TooLarge { host: String, limit: usize },
+    #[error("the request to {host} is larger than {limit} bytes")]
+    BodyTooLarge { host: String, limit: usize },
 }
 
 impl NetError {

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
+use tidegate_policy::HostRules;
 
 use crate::address::{class_of, class_of_name};
 use crate::error::NetError;
+use crate::leak::LeakScan;
 
 /// How long a name may take to resolve.
 const LOOKUP: Duration = Duration::from_secs(10);
@@ -112,6 +114,15 @@ impl Address {
     pub(crate) fn url(&self) -> &Url {
         &self.url
     }
+
+    /// The same place, encrypted: at the usual port for that if it was at the usual port before.
+    pub(crate) fn encrypted(&self) -> Self {
+        let mut url = self.url.clone();
+        // Both are schemes of the web, between which the change is always possible.
+        let _ = url.set_scheme("https");
+        let port = url.port_or_known_default().unwrap_or(self.port);
+        Self { url, host: self.host.clone(), port }
+    }
 }
 
 /// Resolves names.
@@ -136,17 +147,27 @@ pub struct Guard {
     resolver: Arc<dyn Resolver>,
     /// `host:port` in lower case.
     allowed: Arc<BTreeSet<String>>,
+    /// Of the hosts that remain, those that may be reached.
+    rules: Arc<HostRules>,
+    /// What may not leave.
+    leaks: LeakScan,
 }
 
 impl Default for Guard {
     fn default() -> Self {
-        Self { resolver: Arc::new(System), allowed: Arc::default() }
+        Self {
+            resolver: Arc::new(System),
+            allowed: Arc::default(),
+            rules: Arc::default(),
+            leaks: LeakScan::default(),
+        }
     }
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("allowed", &self.allowed).finish_non_exhaustive()
+        let mut shown = f.debug_struct("Guard");
+        shown.field("allowed", &self.allowed).field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 
@@ -179,8 +200,33 @@ impl Guard {
         Self { resolver, ..self }
     }
 
-    /// Judges what can be judged without asking anybody: spellings, names and literal addresses.
+    /// Lets through only what these rules leave of it, what an operator allowed by name included.
+    #[must_use]
+    pub fn narrowed_by(self, rules: &HostRules) -> Self {
+        if rules.is_empty() {
+            return self;
+        }
+        let rules = HostRules::clone(&self.rules).narrowed_by(rules);
+        Self { rules: Arc::new(rules), ..self }
+    }
+
+    /// Lets nothing out that has one of these secrets in it.
+    #[must_use]
+    pub fn looking_for(self, leaks: &LeakScan) -> Self {
+        Self { leaks: leaks.clone(), ..self }
+    }
+
+    pub(crate) fn leaks(&self) -> &LeakScan {
+        &self.leaks
+    }
+
+    /// Judges what can be judged without asking anybody: spellings, names, literal addresses and the rules about hosts.
     pub fn screen(&self, address: &Address) -> Result<(), NetError> {
+        self.screen_class(address)?;
+        Ok(self.rules.judge(&address.host)?)
+    }
+
+    fn screen_class(&self, address: &Address) -> Result<(), NetError> {
         if self.allowed.contains(&place(&address.host, address.port)) {
             return Ok(());
         }

@@ -9,6 +9,7 @@ mod budget;
 mod call;
 mod confinement;
 mod digest;
+mod egress;
 pub mod exec;
 mod gate;
 pub mod inert;
@@ -23,6 +24,7 @@ pub use budget::{
 pub use call::{Preparation, Prepared, Requester, Subject, SubjectKind};
 pub use confinement::{Access, Confinement, Confiner, Limits, Network, Only, Profile};
 pub use digest::Digest;
+pub use egress::{BadHostPattern, HostLevel, HostPattern, HostRefusal, HostRules};
 pub use gate::{Gate, Held, Permitted, PermittedPlan};
 pub use models::{ModelPolicies, ModelPolicy, ModelVerdict};
 pub use principal::Principal;

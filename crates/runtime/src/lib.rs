@@ -13,7 +13,7 @@ mod zone;
 
 pub use clock::{Clock, SystemClock, iso_timestamp};
 pub use identity::{RandomnessError, new_id};
-pub use redact::redact;
+pub use redact::{credential_shape, redact};
 pub use shutdown::Shutdown;
 pub use task::{Task, TaskEnd, spawn, spawn_blocking, spawn_thread};
 pub use zone::Zone;

@@ -30,9 +30,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
-        let starts_word =
-            !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-        let found = if starts_word { token(rest).or_else(|| bearer(rest)) } else { None };
+        let found = if starts_word(text, at) { token(rest).or_else(|| bearer(rest)) } else { None };
         if let Some((skip, len)) = found.or_else(|| url_password(rest)) {
             out.push_str(&text[copied..at + skip]);
             out.push_str(BLOT);
@@ -47,6 +45,25 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
     out.push_str(&text[copied..]);
     Cow::Owned(out)
+}
+
+/// What the first thing in a text begins with that looks like a vendor's key. Narrower than what is blotted out: a text
+/// with one is stopped on its way out, so that nothing else may look like it.
+pub fn credential_shape(text: &str) -> Option<&'static str> {
+    PREFIXES.iter().find_map(|(prefix, _)| {
+        let mut starts = text.match_indices(prefix).filter(|(at, _)| starts_word(text, *at));
+        starts.any(|(at, _)| is_key(&text[at..], prefix)).then_some(*prefix)
+    })
+}
+
+fn is_key(rest: &str, prefix: &str) -> bool {
+    let Some((_, len)) = token(rest) else { return false };
+    // Any JSON in base64 begins so; a signed token has three parts.
+    prefix != "eyJ" || rest[..len].split('.').filter(|part| part.len() >= 8).count() == 3
+}
+
+fn starts_word(text: &str, at: usize) -> bool {
+    !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
 }
 
 /// Each finder answers (bytes to keep, bytes to blot) when a credential begins here.

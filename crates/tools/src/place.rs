@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tidegate_net::Egress;
 use tidegate_policy::Requester;
 
 /// Where a call is made.
@@ -17,4 +18,6 @@ pub struct Place {
     pub env: std::collections::BTreeMap<String, String>,
     /// Whether a command may run on when nobody waits for it: somebody must be able to look after it, with `process`.
     pub background: bool,
+    /// Which hosts the call may reach, and what must not leave with it.
+    pub egress: Egress,
 }

@@ -148,13 +148,13 @@ impl Host {
         let scope = settings.scope(None)?;
         let main = SessionKey::named(scope.clone(), "main").to_string();
         mention_bare(app, &settings, &scope, &main);
-        let sandboxes = Arc::new(sandboxes(home)?);
+        let sandboxes = Arc::new(sandboxes(app, home, &settings)?);
         let standings = Arc::new(StoredStandings::new(Arc::clone(&store), scope.tenant.clone()));
         let options = Options {
             connectors: connectors(loaded, home, &scope),
             stays: true,
             models: Arc::new(registry(app, home, loaded, standings)),
-            toolbox: toolbox(app, &settings, Arc::clone(&sandboxes))?,
+            toolbox: toolbox(app, home, &settings, Arc::clone(&sandboxes))?,
             ..Options::passing(scope.tenant.clone(), settings)
         };
         let profile = options.settings.profile(&scope, &main);

@@ -51,6 +51,7 @@ texts! {
     CHANGE_KEY: "change {key} in the configuration file; where it is: {program} config path", "修改配置文件中的 {key}；文件位置：{program} config path";
     EXPLAIN_TOUCHES: "it touches", "涉及";
     EXPLAIN_RUNS: "it runs", "运行";
+    EXPLAIN_HOSTS: "hosts", "主机";
     EXPLAIN_SHELL: "a shell reads it: {reason}", "由 shell 解释：{reason}";
     EXPLAIN_TRAIL: "What each stage says, the strictest counts:", "各阶段的意见（取最严格者）：";
     EXPLAIN_TRAIL_SAVED: "What each stage says; the saved yes answers the question:", "各阶段的意见（已保存的批准即为答复）：";

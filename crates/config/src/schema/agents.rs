@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::auth::AgentAuth;
+use super::egress::HostLists;
 use super::memory_search::MemorySearch;
 use super::models::ModelPolicy;
 use super::sandbox::{AgentSandbox, Sandbox};
@@ -214,6 +215,9 @@ pub struct Agent {
     /// What holds the programs that this agent starts.
     #[serde(default)]
     pub sandbox: AgentSandbox,
+    /// Which of the hosts that all agents may reach this one may reach.
+    #[serde(default)]
+    pub egress: HostLists,
     /// Runs that this agent starts for a piece of work.
     #[serde(default)]
     pub subagents: AgentSubagents,

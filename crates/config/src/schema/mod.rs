@@ -9,6 +9,7 @@ mod approvals;
 mod auth;
 mod budgets;
 mod channels;
+mod egress;
 mod env;
 mod gateway;
 mod logging;
@@ -30,6 +31,7 @@ pub use approvals::{Approvals, SelfApproval};
 pub use auth::{AgentAuth, Auth, AuthClient, AuthMode, AuthProfile, Cooldowns, KeyStore};
 pub use budgets::{Budget, Budgets};
 pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
+pub use egress::{Egress, EgressCredential, HostLists};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};
@@ -82,6 +84,8 @@ pub struct Config {
     pub budgets: Budgets,
     /// What agents can do.
     pub tools: Tools,
+    /// What agents and their programs may reach over the network.
+    pub egress: Egress,
     /// Questions to people about what agents want to do.
     pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.

@@ -139,7 +139,9 @@ pub enum ContainerEngine {
     /// Whichever works, docker first.
     #[default]
     Auto,
+    /// Docker.
     Docker,
+    /// Podman.
     Podman,
 }
 

@@ -1,10 +1,11 @@
 //! Whether a document is a config: all that is wrong with it, at once.
 //!
 //! Passes over the resolved document, neither of which stops at the first finding: [`walk`] holds it against
-//! the schema key by key, [`rules`] and [`tools`] check what holds between keys. The typed [`Config`] is read last, when
+//! the schema key by key, [`rules`], [`tools`] and [`hosts`] check what holds between keys. The typed [`Config`] is read last, when
 //! nothing is left to complain about. Pure: no file, no environment.
 
 mod custom;
+mod hosts;
 mod rules;
 mod suggest;
 mod tools;
@@ -30,6 +31,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     walk::check(shape::root(), &view, &mut found);
     rules::check(&view, &mut found);
     tools::check(&view, &mut found);
+    hosts::check(&view, &mut found);
     found
 }
 

@@ -105,7 +105,8 @@ impl Settings {
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {
-                    Network::Allowlist(own.allow_hosts.as_ref().unwrap_or(&all.allow_hosts).clone())
+                    let hosts = own.allow_hosts.as_ref().unwrap_or(&all.allow_hosts);
+                    Network::Allowlist(self.program_hosts(scope, hosts))
                 }
                 SandboxNetwork::Full => Network::Full,
             },

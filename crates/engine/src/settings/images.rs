@@ -1,7 +1,6 @@
 //! Which models look at images for an agent, and what such a call is promised.
 
 use tidegate_models::Catalogue;
-use tidegate_net::Guard;
 use tidegate_protocol::{AgentId, Limits, ModelRef, RunSpec, Scope, ThinkingLevel};
 
 use super::{Settings, SettingsError, Wish};
@@ -70,12 +69,6 @@ impl Settings {
         let said = &self.config.agents.defaults.image_model;
         let names = said.primary.iter().chain(&said.fallbacks);
         names.filter_map(|name| self.catalogue.resolve(name)).collect()
-    }
-
-    /// Judges the addresses of images. What the operator wrote was checked when the file was read; an address that cannot
-    /// be read after all allows nothing.
-    pub(crate) fn image_guard(&self) -> Guard {
-        Guard::allowing(self.private_addresses()).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 mod budgets;
 mod choices;
 mod confinement;
+mod egress;
 mod error;
 #[cfg(test)]
 mod having_tests;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use tidegate_config::Loaded;
 use tidegate_config::schema::Config;
 use tidegate_models::Catalogue;
+use tidegate_net::NamedSecret;
 use tidegate_protocol::{AgentId, Limits, ModelRef, RunSpec, Scope, ThinkingLevel, ToolUse};
 use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
@@ -41,6 +43,8 @@ pub struct Settings {
     config: Config,
     catalogue: Catalogue,
     zone: Zone,
+    /// What the configuration holds that must not leave.
+    secrets: Vec<NamedSecret>,
 }
 
 /// What somebody asks for beyond the agent's own settings.
@@ -61,7 +65,7 @@ impl Settings {
         let catalogue = Catalogue::new(&config, std::path::Path::new(""));
         // A zone that the system does not know was refused when the file was read.
         let zone = config.budgets.timezone.as_deref().and_then(Zone::find).unwrap_or_default();
-        Self { revision: loaded.hash.clone(), config, catalogue, zone }
+        Self { revision: loaded.hash.clone(), config, catalogue, zone, secrets: loaded.secrets() }
     }
 
     pub fn language(&self) -> Language {

@@ -77,7 +77,7 @@ impl ImageTool {
             timeout: Some(LIMIT + Duration::from_secs(45)),
             ..ToolSpec::of::<Args>(NAME, description)
         };
-        let client = Client::default().guarded_by(settings.image_guard());
+        let client = Client::default().guarded_by(settings.guard());
         Self { spec, settings, client, core }
     }
 
@@ -97,7 +97,8 @@ impl Tool for ImageTool {
 
     async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
         let args = Args::read(args)?;
-        let (subjects, risk) = touched(&Written::read(&args.image)?, place, &self.client).await?;
+        let (subjects, risk) =
+            touched(&Written::read(&args.image)?, place, &self.client.within(&place.egress)).await?;
         // Whoever approves also approves who gets to see it.
         let models = self.model_call(&place.requester.scope, &args)?.models;
         let models: Vec<_> = models.iter().map(ToString::to_string).collect();
@@ -115,8 +116,8 @@ impl Tool for ImageTool {
         };
         let prepared = permitted.prepared();
         let args = Args::read(prepared.args())?;
-        let picture =
-            load(&Written::read(&args.image)?, prepared, work.place, &self.client, args.cap()).await?;
+        let client = self.client.within(&work.place.egress);
+        let picture = load(&Written::read(&args.image)?, prepared, work.place, &client, args.cap()).await?;
         let (name, mime_type, bytes) = (picture.name.clone(), picture.mime_type, picture.bytes.len());
         let requester = prepared.requester();
         let look = Look {

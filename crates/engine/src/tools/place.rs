@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidegate_net::Egress;
 use tidegate_policy::{Confinement, Profile, Requester, Runner};
 use tidegate_tools::Place;
 
@@ -47,8 +48,10 @@ impl Core {
             actor: invoke.principal.actor().to_owned(),
             root: root.to_string_lossy().into_owned(),
         };
-        let mut place =
-            Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false };
+        let egress =
+            Egress { hosts: self.settings.host_rules(&invoke.scope), leaks: self.toolbox.leaks.clone() };
+        let env = self.toolbox.env.clone();
+        let mut place = Place { requester, root, forbidden, env, background: false, egress };
         self.leave_out_hidden_programs(&mut place);
         Ok(place)
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
+use tidegate_net::LeakScan;
 use tidegate_policy::{Confinement, Confiner, RunError, Runner};
 use tidegate_runtime::SystemClock;
 use tidegate_tools::{ProcessLimits, Processes, Registry, Tool};
@@ -25,6 +26,8 @@ pub struct Toolbox {
     pub env: BTreeMap<String, String>,
     /// Folders no tool may reach, besides the home.
     pub forbidden: Vec<PathBuf>,
+    /// Finds secrets in what calls would send out.
+    pub leaks: LeakScan,
 }
 
 impl Toolbox {
@@ -36,6 +39,7 @@ impl Toolbox {
             processes: Processes::new(ProcessLimits::default(), Arc::new(SystemClock)),
             env: BTreeMap::new(),
             forbidden: Vec::new(),
+            leaks: LeakScan::default(),
         }
     }
 }

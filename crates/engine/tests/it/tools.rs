@@ -112,7 +112,7 @@ pub(crate) fn toolbox(runner: &Arc<Recorder>) -> Toolbox {
         confiner: Arc::new(Only(Arc::clone(runner) as Arc<dyn Runner>)),
         processes,
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        forbidden: Vec::new(),
+        ..Toolbox::empty()
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod budget;
+mod clients;
 mod edges;
 mod generated;
 mod licences;

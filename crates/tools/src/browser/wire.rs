@@ -242,6 +242,7 @@ fn shown(exit: &Exit) -> String {
         Exit::Code(code) => format!("exit status {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::Killed => "it was killed".to_owned(),
+        Exit::Limit { what, limit } => format!("it used more than {}", what.amount(*limit)),
         Exit::Failed(error) => error.to_string(),
     }
 }

@@ -12,7 +12,7 @@ use super::{CustomError, CustomSpec, HttpSpec};
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};
-use crate::web::{HttpRequest, request};
+use crate::web::{HttpRequest, failed, request, unleaked};
 
 /// Of an answer's body.
 const MOST_BYTES: usize = 200_000;
@@ -44,9 +44,13 @@ impl Tool for CustomRequest {
         &self.spec
     }
 
-    async fn prepare(&self, args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        // The operator's own key belongs to the call; what arguments bring along does not.
+        unleaked(place, args).await?;
         let call = self.filled(args)?;
         let address = Address::read(&call.url).map_err(|error| ToolFailure::arguments(error.to_string()))?;
+        // The operator wrote the host, but perhaps not for this agent.
+        place.egress.hosts.judge(address.host()).map_err(|refusal| failed(&refusal.into()))?;
         let method = call.method.as_str();
         Ok(Preparation {
             subjects: vec![

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tidegate_net::Egress;
 use tidegate_policy::Requester;
 use tidegate_protocol::Scope;
 
@@ -16,5 +17,12 @@ pub(crate) fn place(root: &Path) -> Place {
         root: root.display().to_string(),
     };
     let env = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into();
-    Place { requester, root: root.to_owned(), forbidden: Vec::new(), env, background: true }
+    Place {
+        requester,
+        root: root.to_owned(),
+        forbidden: Vec::new(),
+        env,
+        background: true,
+        egress: Egress::default(),
+    }
 }

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_net::{Address, Call, Client, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
+use tidegate_net::{Address, Call, Client, Egress, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
 use super::cache::Cache;
 use super::html::Mode;
 use super::page::{Page, media_type, read};
-use super::{WebFetchSettings, arguments, beginning, chosen, failed, read_arguments, subjects};
+use super::{WebFetchSettings, arguments, beginning, chosen, failed, read_arguments, subjects, unleaked};
 use crate::fence::fence;
 use crate::place::Place;
 use crate::spec::ToolSpec;
@@ -88,14 +88,19 @@ impl WebFetch {
     }
 
     /// Fetches for a tenant: what one saw is no answer for another.
-    pub(super) async fn fetch(&self, args: &FetchArgs, tenant: &str) -> Result<Output, ToolFailure> {
-        let address = chosen(&self.client, &args.url)?;
+    pub(super) async fn fetch(
+        &self,
+        args: &FetchArgs,
+        tenant: &str,
+        egress: &Egress,
+    ) -> Result<Output, ToolFailure> {
+        let client = self.client.within(egress);
+        let address = chosen(&client, &args.url)?;
         let key = format!("{tenant} {:?} {}", args.extract_mode, address.as_str());
         if let Some(seen) = self.cache.get(&key, Instant::now()) {
             return Ok(self.answer(args, address.as_str(), seen, true));
         }
-        let fetched =
-            self.client.fetch(self.exchange(address.as_str())).await.map_err(|error| failed(&error))?;
+        let fetched = client.fetch(self.exchange(address.as_str())).await.map_err(|error| failed(&error))?;
         if let Some(failure) = leads_elsewhere(&fetched) {
             return Err(failure);
         }
@@ -215,14 +220,15 @@ impl Tool for WebFetch {
         &self.spec
     }
 
-    async fn prepare(&self, args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        unleaked(place, args).await?;
         let args: FetchArgs = read_arguments(args)?;
-        let address = chosen(&self.client, &args.url)?;
+        let address = chosen(&self.client.within(&place.egress), &args.url)?;
         Ok(Preparation { subjects: subjects(&address, "GET"), ..Preparation::default() })
     }
 
-    async fn run(&self, permitted: &Permitted, _work: &Work<'_>) -> Result<Output, ToolFailure> {
+    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
         let tenant = permitted.prepared().requester().scope.tenant.as_str();
-        self.fetch(&arguments(permitted)?, tenant).await
+        self.fetch(&arguments(permitted)?, tenant, &work.place.egress).await
     }
 }

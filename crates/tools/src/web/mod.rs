@@ -16,10 +16,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_net::{Address, Client, Guard, NetError};
 use tidegate_policy::{Permitted, Subject, SubjectKind};
 
+use crate::place::Place;
 use crate::tool::{Tool, ToolFailure};
 
 pub use request::{HttpRequest, request};
@@ -65,6 +66,44 @@ pub fn web_tools(settings: WebSettings) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Refuses arguments that have a known secret in them: whatever becomes of them, they are on their way out.
+pub(crate) async fn unleaked(place: &Place, args: &Value) -> Result<(), ToolFailure> {
+    let text = args.to_string();
+    let mut strings = Vec::new();
+    texts(args, &mut strings);
+    let all: Vec<&[u8]> = strings.iter().map(|text| text.as_bytes()).chain([text.as_bytes()]).collect();
+    let Some(leak) = place.egress.leaks.find(&all).await else { return Ok(()) };
+    Err(leaked(
+        &leak.secret,
+        format!(
+            "EGRESS_LEAK: the call was refused, because its arguments have a secret in them: {}; what needs a key is \
+         configured with it (egress.credentials, tools.custom)",
+            leak.secret
+        ),
+    ))
+}
+
+/// Every text in a value, names included, as it is without JSON's own signs.
+fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(map) => map.iter().for_each(|(name, held)| {
+            found.push(name);
+            texts(held, found);
+        }),
+        _ => {}
+    }
+}
+
+fn leaked(secret: &str, message: String) -> ToolFailure {
+    let policy = json!({
+        "verdict": "deny", "stage": "egress", "rule": "egress.leak", "reason": message, "secret": secret,
+    });
+    let details = Some(json!({ "code": "EGRESS_LEAK", "policy": policy }));
+    ToolFailure { details, ..ToolFailure::execution(message) }
+}
+
 /// Reads an address that a model chose, as far as that goes without asking anybody.
 pub fn chosen(client: &Client, url: &str) -> Result<Address, ToolFailure> {
     let address = Address::read(url).map_err(|error| ToolFailure::arguments(error.to_string()))?;
@@ -96,6 +135,16 @@ pub fn failed(error: &NetError) -> ToolFailure {
             "host": host,
             "class": class.to_string(),
         } }));
+    } else if let NetError::Leak { secret, .. } = error {
+        return leaked(secret, error.to_string());
+    } else if let NetError::Refused(refusal) = error {
+        failure.details = Some(json!({ "policy": {
+            "verdict": "deny",
+            "stage": "egress",
+            "rule": refusal.key().unwrap_or_else(|| "egress.host".to_owned()),
+            "reason": error.to_string(),
+            "host": refusal.host(),
+        } }));
     } else if error.is_timeout() {
         failure.details = Some(json!({ "timedOut": true }));
     }
@@ -107,7 +156,7 @@ fn arguments<A: serde::de::DeserializeOwned>(permitted: &Permitted) -> Result<A,
     read_arguments(permitted.prepared().args())
 }
 
-fn read_arguments<A: serde::de::DeserializeOwned>(args: &serde_json::Value) -> Result<A, ToolFailure> {
+fn read_arguments<A: serde::de::DeserializeOwned>(args: &Value) -> Result<A, ToolFailure> {
     A::deserialize(args).map_err(|error| ToolFailure::arguments(error.to_string()))
 }
 

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_net::{Call, Client, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
+use tidegate_net::{Call, Client, Egress, Fetch, Fetched, Headers, Hosts, Method, Origin, Timeouts};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Risk;
 
 use super::html::Mode;
 use super::page::{media_type, read};
-use super::{arguments, chosen, failed, read_arguments, subjects};
+use super::{arguments, chosen, failed, read_arguments, subjects, unleaked};
 use crate::fence::fence;
 use crate::place::Place;
 use crate::spec::ToolSpec;
@@ -195,8 +195,9 @@ impl HttpTool {
         Self { spec, client }
     }
 
-    pub(super) async fn send(&self, args: RequestArgs) -> Result<Output, ToolFailure> {
-        let address = chosen(&self.client, &args.url)?;
+    pub(super) async fn send(&self, args: RequestArgs, egress: &Egress) -> Result<Output, ToolFailure> {
+        let client = self.client.within(egress);
+        let address = chosen(&client, &args.url)?;
         check(&args)?;
         let mut headers = Headers::default();
         for (name, value) in &args.headers {
@@ -212,7 +213,7 @@ impl HttpTool {
             timeout: Duration::from_millis(timeout),
             max_bytes: args.max_bytes.unwrap_or(DEFAULT_BYTES).clamp(1, MOST_BYTES),
         };
-        request(&self.client, outgoing).await
+        request(&client, outgoing).await
     }
 }
 
@@ -279,9 +280,10 @@ impl Tool for HttpTool {
         &self.spec
     }
 
-    async fn prepare(&self, args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        unleaked(place, args).await?;
         let args: RequestArgs = read_arguments(args)?;
-        let address = chosen(&self.client, &args.url)?;
+        let address = chosen(&self.client.within(&place.egress), &args.url)?;
         check(&args)?;
         let method = Method::from(args.method);
         Ok(Preparation {
@@ -292,7 +294,7 @@ impl Tool for HttpTool {
         })
     }
 
-    async fn run(&self, permitted: &Permitted, _work: &Work<'_>) -> Result<Output, ToolFailure> {
-        self.send(arguments(permitted)?).await
+    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
+        self.send(arguments(permitted)?, &work.place.egress).await
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_net::{Client, Secret};
+use tidegate_net::{Client, LeakScan, Secret};
+use tidegate_policy::{HostLevel, HostRules};
 use tidegate_protocol::{Risk, ToolErrorCode};
 use tidegate_testkit::web_server::{Page, WebServer};
 use tidegate_tools::{
@@ -176,4 +177,28 @@ async fn a_configured_http_call_goes_where_the_operator_said() {
     assert_eq!((asked.method.as_str(), asked.headers["x-api-key"].as_str()), ("POST", key.as_str()));
     assert_eq!(asked.headers["content-type"], "application/json");
     assert_eq!(asked.body, b"{\"where\":\"../a b\"}");
+}
+
+#[tokio::test]
+async fn a_configured_call_has_its_own_key_and_takes_no_other_secret_along() {
+    let server = WebServer::of_pages([("/v1", Page::html("sunny"))]).await;
+    let key = "key-of-the-weather-1";
+    let http = HttpSpec {
+        method: "GET".into(),
+        url: server.url("/v1?q={{city}}"),
+        headers: [("authorization".to_owned(), Secret::new(key))].into(),
+        body: None,
+    };
+    let mut stage = Stage::new();
+    stage.place.egress.leaks = LeakScan::of(vec![("tools.custom.weather".to_owned(), Secret::new(key))]);
+    let tool = custom_tool(&spec(CustomKind::Http(http)), &stage.processes, &Client::default()).unwrap();
+    stage.call(&*tool, json!({ "city": "Kiel" })).await.unwrap();
+    assert_eq!(server.asked()[0].headers["authorization"], key);
+    let failure = stage.call(&*tool, json!({ "city": key })).await.unwrap_err();
+    assert!(failure.message.starts_with("EGRESS_LEAK"), "{}", failure.message);
+    let level = HostLevel::of_list("agents.list[main].egress", ["example.com"]).unwrap();
+    stage.place.egress.hosts = HostRules::default().and(level);
+    let failure = stage.call(&*tool, json!({ "city": "Kiel" })).await.unwrap_err();
+    assert!(failure.message.contains("agents.list[main].egress.allowHosts"), "{}", failure.message);
+    assert_eq!(server.asked().len(), 1);
 }

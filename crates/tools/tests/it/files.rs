@@ -26,6 +26,7 @@ fn place(root: &Path) -> Place {
         forbidden: Vec::new(),
         env: BTreeMap::default(),
         background: true,
+        egress: tidegate_net::Egress::default(),
     }
 }
 

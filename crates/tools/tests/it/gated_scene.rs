@@ -213,7 +213,14 @@ fn place(base: &Path, agent: &str, state: &Path) -> Place {
         root: root.display().to_string(),
     };
     let env = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into();
-    Place { requester, root, forbidden: vec![state.to_owned()], env, background: true }
+    Place {
+        requester,
+        root,
+        forbidden: vec![state.to_owned()],
+        env,
+        background: true,
+        egress: tidegate_net::Egress::default(),
+    }
 }
 
 fn registry(web: &Web, processes: &Arc<Processes>) -> Registry {

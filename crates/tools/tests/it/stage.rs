@@ -135,7 +135,14 @@ fn place(root: PathBuf, agent: &str, session: &str) -> Place {
         root: root.display().to_string(),
     };
     let env = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into();
-    Place { requester, root, forbidden: Vec::new(), env, background: true }
+    Place {
+        requester,
+        root,
+        forbidden: Vec::new(),
+        env,
+        background: true,
+        egress: tidegate_net::Egress::default(),
+    }
 }
 
 /// A gate that lets every command pass, and more than commands when `high_risk` says so.

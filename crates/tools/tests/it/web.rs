@@ -17,6 +17,7 @@ fn place() -> Place {
         forbidden: Vec::new(),
         env: BTreeMap::new(),
         background: true,
+        egress: tidegate_net::Egress::default(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::toolbox::{mention_bare, sandboxes};
 
 pub(in crate::commands) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let known = Known::new(app, parsed)?;
-    let sandboxes = sandboxes(&known.home)?;
+    let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let reports = block_on(async { Ok(sandboxes.report().await) })?;
     let profile = known.confinement.profile;
     let works = profile == Profile::None

@@ -40,7 +40,7 @@ pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &P
         DirBuilder::new().recursive(true).mode(0o700).create(&known.confinement.folder)?;
         known.confinement.folder = real(known.confinement.folder.clone())?;
     }
-    let sandboxes = sandboxes(&known.home)?;
+    let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
     complain(&app.output.dim(&held(app, &known.confinement)));
     let exit = block_on(async { run(&sandboxes, &known.confinement, &plan).await.map_err(refused) })?;
@@ -86,6 +86,7 @@ fn plan(app: &App, known: &Known, sandboxes: &Sandboxes, words: &[String]) -> Re
         forbidden: vec![home.root().to_owned()],
         env: env.clone(),
         background: false,
+        egress: tidegate_net::Egress::default(),
     };
     let at = PlanPlace { cwd, env, added_env: std::collections::BTreeMap::new() };
     Plan::of_argv(words.to_vec(), at, &Disk::new(&place))

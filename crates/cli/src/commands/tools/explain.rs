@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tidegate_policy::Prepared;
 use tidegate_policy::inert::inert_line;
 use tidegate_policy::tools::{Decision, StageKind, Verdict};
+use tidegate_policy::{HostPattern, Prepared};
 use tidegate_protocol::ErrorCode;
 
 use super::remedy::Remedy;
@@ -49,6 +49,9 @@ fn explained_json(known: &Known, tool: &str, prepared: Option<&Prepared>, decisi
     value["session"] = known.place.requester.session.as_str().into();
     value["canBeSaved"] = decision.can_be_saved.into();
     value["trail"] = json!(decision.trail);
+    if reaches_hosts(tool) {
+        value["hosts"] = json!(known.place.egress.hosts.levels());
+    }
     if let Some(prepared) = prepared {
         value["call"] = json!({
             "args": prepared.args(),
@@ -86,6 +89,9 @@ fn explained(
         facts.push(vec![app.say(words::EXPLAIN_AGAIN).to_owned(), app.say(again).to_owned()]);
     }
     facts.extend(prepared.iter().flat_map(|prepared| touched(app, prepared)));
+    if reaches_hosts(tool) {
+        facts.extend(hosts(app, known));
+    }
     let titles = app.say(words::EXPLAIN_TITLES).split(',').map(|title| app.output.dim(title)).collect();
     let mut trail: Vec<Vec<String>> = vec![titles];
     trail.extend(decision.trail.iter().map(|said| {
@@ -98,6 +104,33 @@ fn explained(
         let _ = write!(text, "\n{}\n{}", app.say(heading), table(&trail));
     }
     text
+}
+
+/// Whether a tool calls addresses, so that the rules about hosts hold for it.
+fn reaches_hosts(tool: &str) -> bool {
+    matches!(tool, "web_fetch" | "http.request" | "image") || tool.starts_with("tools.custom.")
+}
+
+/// What is left of all hosts, level by level.
+fn hosts(app: &App, known: &Known) -> Vec<Vec<String>> {
+    let list = |patterns: &[HostPattern]| {
+        let texts: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+        texts.join(", ")
+    };
+    let mut rows = Vec::new();
+    for level in known.place.egress.hosts.levels() {
+        let mut row = |key: &str, patterns: &[HostPattern]| {
+            let said = format!("{}.{key}: {}", level.key, list(patterns));
+            rows.push(vec![app.say(words::EXPLAIN_HOSTS).to_owned(), inert_line(&said)]);
+        };
+        if let Some(allow) = &level.allow {
+            row("allowHosts", allow);
+        }
+        if !level.deny.is_empty() {
+            row("denyHosts", &level.deny);
+        }
+    }
+    rows
 }
 
 /// What the call would touch and start, as policy sees it.

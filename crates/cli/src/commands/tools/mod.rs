@@ -20,6 +20,7 @@ use tidegate_config::Loaded;
 use tidegate_config::schema::Tools;
 use tidegate_engine::{Home, Reserved, Settings, ToolContext};
 use tidegate_models::{OFFLINE, parse_ref};
+use tidegate_net::Egress;
 use tidegate_policy::approval::AllowRule;
 use tidegate_policy::tools::{Circumstances, Decision, Pipeline, Trust, Verdict};
 use tidegate_policy::{Preparation, Prepared, Principal, Requester};
@@ -139,6 +140,10 @@ fn place(
         forbidden: vec![home.root().to_owned()],
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         background: true,
+        egress: Egress {
+            hosts: settings.host_rules(scope),
+            leaks: crate::toolbox::leaks(app, home, settings),
+        },
     })
 }
 

@@ -15,7 +15,7 @@ use tidegate_policy::{Permitted, Preparation, Subject, SubjectKind};
 use tidegate_protocol::Risk;
 
 use super::cache::Cache;
-use super::{arguments, beginning, failed, read_arguments};
+use super::{arguments, beginning, failed, read_arguments, unleaked};
 use crate::fence::fence;
 use crate::place::Place;
 use crate::spec::ToolSpec;
@@ -267,7 +267,8 @@ impl Tool for WebSearch {
         &self.spec
     }
 
-    async fn prepare(&self, args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
+    async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
+        unleaked(place, args).await?;
         let query = self.query(&read_arguments(args)?)?;
         let (call, _) = self.provider()?.ask(&query).map_err(|error| failed(&error))?;
         let host = tidegate_net::Address::read(&call.url).map(|address| address.host().to_owned());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_net::Egress;
 use tidegate_policy::{Subject, SubjectKind};
 use tidegate_protocol::{Risk, ToolErrorCode};
 use tidegate_testkit::web_server::{Page, WebServer};
@@ -18,7 +19,7 @@ fn tool(servers: &[&WebServer]) -> WebFetch {
 
 async fn fetch(tool: &WebFetch, args: Value) -> Result<Output, ToolFailure> {
     let args: FetchArgs = serde_json::from_value(args).unwrap();
-    tool.fetch(&args, "local").await
+    tool.fetch(&args, "local", &Egress::default()).await
 }
 
 fn data(output: &Output) -> &Value {
@@ -85,7 +86,7 @@ async fn a_page_is_kept_by_address_mode_and_tenant() {
     fetch(&tool, json!({ "url": url, "extractMode": "text" })).await.unwrap();
     fetch(&tool, json!({ "url": server.url("/b") })).await.unwrap();
     let other: FetchArgs = serde_json::from_value(json!({ "url": url })).unwrap();
-    tool.fetch(&other, "another").await.unwrap();
+    tool.fetch(&other, "another", &Egress::default()).await.unwrap();
     assert_eq!(server.asked().len(), 4);
 }
 

@@ -1,6 +1,7 @@
 //! The tools of this module over real sockets. The servers are on the loopback; a guard that allows exactly their
 //! addresses takes them for public ones.
 
+mod egress;
 mod fetching;
 mod requesting;
 mod searching;
@@ -36,6 +37,7 @@ fn place() -> Place {
         forbidden: Vec::new(),
         env: std::collections::BTreeMap::new(),
         background: true,
+        egress: tidegate_net::Egress::default(),
     }
 }
 

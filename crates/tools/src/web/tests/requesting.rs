@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_net::{Client, Headers, Method, Origin};
+use tidegate_net::{Client, Egress, Headers, Method, Origin};
 use tidegate_policy::{Subject, SubjectKind};
 use tidegate_protocol::{Risk, ToolErrorCode};
 use tidegate_testkit::web_server::{Page, WebServer};
@@ -14,7 +14,7 @@ use crate::web::request::{HttpRequest, HttpTool, RequestArgs, request};
 
 async fn send(tool: &HttpTool, args: Value) -> Result<Output, ToolFailure> {
     let args: RequestArgs = serde_json::from_value(args).unwrap();
-    tool.send(args).await
+    tool.send(args, &Egress::default()).await
 }
 
 #[tokio::test]
