@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, Toolbox};
+use tidegate_mcp::{Means, Servers};
 use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
@@ -24,13 +25,26 @@ use crate::failure::{Failure, Message};
 pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
-    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
+    let means = mcp_means(app, home, settings)?;
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
+        providers: vec![Servers::new(settings.mcp_servers(home), &means)],
+        confiner: means.confiner,
         processes,
-        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        env: means.env,
         forbidden: Vec::new(),
+    })
+}
+
+/// What MCP servers are reached with.
+pub(crate) fn mcp_means(app: &App, home: &Home, settings: &Settings) -> Result<Means, Failure> {
+    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
+    Ok(Means {
+        confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
+        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        client: Client::default(),
+        vault: None,
+        pauses: (Duration::from_secs(1), Duration::from_mins(5)),
     })
 }
 

@@ -12,6 +12,7 @@ mod channels;
 mod env;
 mod gateway;
 mod logging;
+mod mcp;
 mod memory_search;
 mod meta;
 mod models;
@@ -33,6 +34,7 @@ pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};
+pub use mcp::{Mcp, McpOauth, McpSandbox, McpServer, McpTools};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
 pub use meta::Meta;
 pub use models::{
@@ -82,6 +84,8 @@ pub struct Config {
     pub budgets: Budgets,
     /// What agents can do.
     pub tools: Tools,
+    /// Servers whose tools agents can use.
+    pub mcp: Mcp,
     /// Questions to people about what agents want to do.
     pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.

@@ -5,6 +5,7 @@
 //! nothing is left to complain about. Pure: no file, no environment.
 
 mod custom;
+mod mcp;
 mod rules;
 mod suggest;
 mod tools;
@@ -30,6 +31,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     walk::check(shape::root(), &view, &mut found);
     rules::check(&view, &mut found);
     tools::check(&view, &mut found);
+    mcp::check(&view, &mut found);
     found
 }
 

@@ -108,6 +108,7 @@ mod tests {
         "approvals",
         "agents.list.*.default",
         "models",
+        "mcp",
         "auth",
         "budgets",
         "channels.local",

@@ -7,6 +7,7 @@ mod error;
 #[cfg(test)]
 mod having_tests;
 mod images;
+mod mcp;
 mod models;
 mod resets;
 mod subagents;

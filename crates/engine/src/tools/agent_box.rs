@@ -12,6 +12,7 @@ use tidegate_protocol::{
     ApprovalId, Block, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
     ToolSource,
 };
+use tidegate_tools::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::invoke::{Calling, Invoke, Settled, Tell};
@@ -25,6 +26,8 @@ pub(crate) struct AgentBox {
     core: Arc<Core>,
     /// Every call of the run, but for the call itself.
     template: Invoke,
+    /// The tools there were when the run began: it sees the same ones to its end.
+    registry: Arc<Registry>,
     specs: Vec<ToolSpec>,
     memory: Option<ToolSpec>,
     cancel: CancellationToken,
@@ -43,16 +46,28 @@ impl AgentBox {
         pace: Arc<Pace>,
     ) -> Result<Self, EngineError> {
         let template = template(work, spec);
-        let look = |invoke: Invoke| Calling::new(core, invoke, cancel.clone(), Arc::new(|_| {}));
+        let registry = core.toolbox.now();
+        let look =
+            |invoke| Calling::among(core, Arc::clone(&registry), invoke, cancel.clone(), Arc::new(|_| {}));
         let noting = look(for_notes(&template))?;
-        let registry = &core.toolbox.registry;
-        let specs = Self::shown_to(core, work, spec)?;
+        let ordinary = look(template.clone())?;
+        let specs = ordinary.shown();
         let memory =
             registry.find(MEMORY_TOOL).map(|tool| tool.spec()).filter(|spec| noting.shows(&spec.name));
         let memory = memory.filter(|_| noting.can_write()).map(shown);
         // For tools that wait for another run.
         live.goes_at(&pace);
-        Ok(Self { core: Arc::clone(core), template, specs, memory, cancel, live, pace, shadow: spec.shadow })
+        Ok(Self {
+            core: Arc::clone(core),
+            template,
+            registry,
+            specs,
+            memory,
+            cancel,
+            live,
+            pace,
+            shadow: spec.shadow,
+        })
     }
 
     /// The tools that the model of a run is shown.
@@ -62,14 +77,14 @@ impl AgentBox {
         spec: &RunSpec,
     ) -> Result<Vec<ToolSpec>, EngineError> {
         let ordinary = Calling::new(core, template(work, spec), CancellationToken::new(), Arc::new(|_| {}))?;
-        let registry = &core.toolbox.registry;
-        Ok(registry.specs().filter(|spec| ordinary.shows(&spec.name)).map(shown).collect())
+        Ok(ordinary.shown())
     }
 
     async fn decide(&self, invoke: Invoke) -> Result<Verdict, ToolBoxError> {
         let asked = Arc::new(OnceLock::new());
         let (call_id, tell) = (invoke.call.id.clone(), self.tell(&invoke.call.id, &asked));
-        let calling = Calling::new(&self.core, invoke, self.cancel.child_token(), tell)
+        let registry = Arc::clone(&self.registry);
+        let calling = Calling::among(&self.core, registry, invoke, self.cancel.child_token(), tell)
             .map_err(stops)?
             .waiting_with(Arc::clone(&self.pace))
             .in_shadow(self.shadow);
@@ -119,6 +134,13 @@ impl AgentBox {
                 ToolEvent::Result { .. } | ToolEvent::Error { .. } => {}
             }
         })
+    }
+}
+
+impl Calling {
+    /// The tools that are there for this agent, by name.
+    fn shown(&self) -> Vec<ToolSpec> {
+        self.registry.specs().filter(|spec| self.shows(&spec.name)).map(shown).collect()
     }
 }
 
@@ -175,7 +197,7 @@ impl ToolBox for AgentBox {
     }
 
     fn only_looks(&self, tool: &str) -> bool {
-        let found = self.core.toolbox.registry.find(tool);
+        let found = self.registry.find(tool);
         found.is_some_and(|tool| tool.spec().risk == Risk::Read && tool.spec().idempotent)
     }
 
