@@ -6,9 +6,11 @@
 
 mod client;
 mod oauth;
+mod serve;
 
 pub use client::{
     AddressSpec, LeftOut, Means, OauthSpec, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status,
     ToolFilter,
 };
 pub use oauth::Vault;
+pub use serve::{Desk, DeskError, McpHttp, OfferedText};

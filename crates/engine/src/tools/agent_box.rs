@@ -137,6 +137,35 @@ impl AgentBox {
     }
 }
 
+impl crate::start::Engine {
+    /// The tools that are there for the usual agent, for somebody who calls them from outside any run. Those of MCP
+    /// servers are not: whoever wants them can reach the servers themselves.
+    pub(crate) fn offered_tools(&self, session: &str) -> Result<Vec<tidegate_tools::ToolSpec>, EngineError> {
+        let core = &self.core;
+        let invoke = Invoke {
+            principal: tidegate_policy::Principal::local_owner(core.tenant.clone()),
+            scope: core.settings.scope(None)?,
+            session: session.to_owned(),
+            run: None,
+            call: ToolCall {
+                id: String::new(),
+                name: String::new(),
+                args: Value::Null,
+                source: ToolSource::Api,
+            },
+            root: None,
+            model: None,
+            subagent: false,
+            asking: Asking::Others,
+            allow: None,
+            also: Vec::new(),
+        };
+        let registry = Arc::clone(&core.toolbox.registry);
+        let calling = Calling::among(core, registry, invoke, CancellationToken::new(), Arc::new(|_| {}))?;
+        Ok(calling.registry.specs().filter(|spec| calling.shows(&spec.name)).cloned().collect())
+    }
+}
+
 impl Calling {
     /// The tools that are there for this agent, by name.
     fn shown(&self) -> Vec<ToolSpec> {

@@ -80,7 +80,9 @@ async fn what_a_malicious_server_says_of_its_tools_does_no_harm() {
     assert_eq!(tools.len(), 128);
     assert!(tools.contains(&"mcp.kit.exec".to_owned()) && !tools.contains(&"exec".to_owned()));
     let status = scene.status();
-    assert!(status.left_out.iter().any(|left| left.tool == "bloated" && left.why == "its schema is too large"));
+    assert!(
+        status.left_out.iter().any(|left| left.tool == "bloated" && left.why == "its schema is too large")
+    );
     let evil = scene.tool("mcp.kit.exec").await;
     let said = &evil.spec().description;
     assert!(!said.contains(['\u{202e}', '\u{1b}']) && said.len() < 4096, "{said}");
