@@ -1,6 +1,7 @@
 //! What the command line says, in both languages. Codes, keys and commands are never translated.
 
 pub(crate) mod chat;
+pub(crate) mod mcp;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, ToolContext, Toolbox};
+use tidegate_mcp::{Means, Servers};
 use tidegate_net::{Client, Guard, LeakScan, NamedSecret, Secret};
 use tidegate_policy::{Permitted, Preparation, Profile};
 use tidegate_protocol::{ErrorCode, Scope};
@@ -34,11 +35,13 @@ pub(crate) fn toolbox(
 ) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
+    let means = mcp_means(app, settings, sandboxes);
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        confiner: sandboxes,
+        providers: vec![Servers::new(settings.mcp_servers(home), &means)],
+        confiner: means.confiner,
         processes,
-        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        env: means.env,
         forbidden: Vec::new(),
         leaks: leaks(app, home, settings),
     })
@@ -99,6 +102,17 @@ fn stored(folder: &Path) -> Vec<NamedSecret> {
         found.extend(secrets.into_iter().map(|secret| (format!("the credential {}", summary.id), secret)));
     }
     found
+}
+
+/// What MCP servers are reached with.
+pub(crate) fn mcp_means(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Means {
+    Means {
+        confiner: sandboxes,
+        env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
+        client: Client::default(),
+        vault: None,
+        pauses: (Duration::from_secs(1), Duration::from_mins(5)),
+    }
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

@@ -70,8 +70,19 @@ impl Client {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Response<Incoming>, ClientError> {
+        self.send_with(method, path, body, &[]).await
+    }
+
+    /// The same with more headers.
+    pub(crate) async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+        headers: &[(&'static str, String)],
+    ) -> Result<Response<Incoming>, ClientError> {
         let mut connection = self.connect().await.map_err(|cause| self.unreachable(&cause))?;
-        let request = self.request(method, path, body)?;
+        let request = self.request(method, path, body, headers)?;
         // A connection that ends before the head of the answer is what a closing gateway looks like.
         connection.send_request(request).await.map_err(|error| {
             if error.is_parse() {
@@ -87,8 +98,12 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
+        headers: &[(&'static str, String)],
     ) -> Result<Request<Full<Bytes>>, ClientError> {
         let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
         request = match &self.target {
             Target::Control(_) => request.header(HOST, "localhost"),
             Target::Port(address, token) => {

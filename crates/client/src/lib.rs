@@ -9,6 +9,7 @@ mod connect;
 mod error;
 mod invoke;
 mod lines;
+mod mcp;
 
 pub use ask::AskStream;
 pub use connect::{Client, Token};

@@ -63,7 +63,7 @@ impl Engine {
                 }
             }
         }
-        core.toolbox.processes.close().await;
+        core.toolbox.close().await;
         core.stopped.request();
         for service in core.take_services() {
             let _ = service.join().await;

@@ -22,6 +22,7 @@ mod identity;
 mod ingest;
 mod journal;
 mod live;
+mod mcp;
 mod metering;
 mod mirror;
 mod pace;

@@ -93,6 +93,10 @@ impl Core {
             Ok(model) => model,
             Err(error) => return End::Failed(error.body()),
         };
+        tokio::select! {
+            () = self.toolbox.settled() => {}
+            () = cancel.cancelled() => {}
+        }
         let tools = AgentBox::open(self, work, &spec, cancel.clone(), Arc::clone(live), Arc::clone(pace));
         let tools = match tools {
             Ok(tools) => tools,

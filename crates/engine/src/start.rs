@@ -209,6 +209,7 @@ impl Engine {
             notices: Mutex::default(),
         });
         if core.stays {
+            core.toolbox.begin();
             core.lay_ballast().await;
             core.find_suspects().await?;
         }

@@ -67,6 +67,9 @@ routes! {
     Control post "/api/v1/allowlist" => api::approvals::allow;
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
+    Program post "/mcp" => api::mcp::answer;
+    Program get "/mcp" => api::mcp::answer;
+    Program delete "/mcp" => api::mcp::answer;
     Program get "/v1/models" => openai::models;
     Program post "/v1/chat/completions" => openai::completions;
 }

@@ -56,7 +56,7 @@ impl Address {
     }
 
     /// Reads an address that an operator wrote, user name and all.
-    pub(crate) fn read_configured(text: &str) -> Result<Self, NetError> {
+    pub fn read_configured(text: &str) -> Result<Self, NetError> {
         let bad = || NetError::BadAddress(without_query(text));
         Self::of(Url::parse(text).map_err(|_| bad())?).ok_or_else(bad)
     }

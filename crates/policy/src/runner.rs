@@ -110,6 +110,19 @@ impl Resource {
     }
 }
 
+/// For people.
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "it ended with status {code}"),
+            Self::Signal(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::Killed => f.write_str("it was killed"),
+            Self::Limit { what, limit } => write!(f, "it used more than {}", what.amount(*limit)),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The file at this path is not the one that was permitted.

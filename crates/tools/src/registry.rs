@@ -23,6 +23,8 @@ pub struct Registry {
     tools: BTreeMap<String, Arc<dyn Tool>>,
     /// Every name and alias in lower case, to the name in `tools`.
     names: BTreeMap<String, String>,
+    /// Those that came from a provider.
+    provided: Vec<String>,
 }
 
 impl Registry {
@@ -37,6 +39,25 @@ impl Registry {
         self.names.extend(names.into_iter().map(|known| (known, name.clone())));
         self.tools.insert(name, tool);
         Ok(())
+    }
+
+    /// The same with tools that somebody else provides. One whose name is taken is left out.
+    #[must_use]
+    pub fn with_provided(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut all = self.clone();
+        for tool in tools {
+            let name = tool.spec().name.clone();
+            match all.add(tool) {
+                Ok(()) => all.provided.push(name),
+                Err(taken) => tracing::warn!(%taken, "a tool is left out"),
+            }
+        }
+        all
+    }
+
+    /// The names of those that came from a provider.
+    pub fn provided(&self) -> &[String] {
+        &self.provided
     }
 
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {

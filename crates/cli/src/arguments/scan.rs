@@ -12,14 +12,19 @@ use crate::texts;
 /// What the words said.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parsed {
-    values: BTreeMap<&'static str, String>,
+    values: BTreeMap<&'static str, Vec<String>>,
     switches: BTreeMap<&'static str, bool>,
     pub(crate) arguments: Vec<String>,
 }
 
 impl Parsed {
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.values.get(name)?.last().map(String::as_str)
+    }
+
+    /// Every value of an option that may be given several times.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.values.get(name).into_iter().flatten().map(String::as_str)
     }
 
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
@@ -64,7 +69,7 @@ pub(crate) fn scan(
                     let Some(value) = value else {
                         return Err(missing_value(command, flag));
                     };
-                    parsed.values.insert(flag.name, value);
+                    parsed.values.entry(flag.name).or_default().push(value);
                 }
                 Takes::Switch | Takes::Nothing => {
                     let on = inline.map_or(Some(true), boolean);

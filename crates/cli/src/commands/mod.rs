@@ -11,6 +11,7 @@ mod first_run;
 mod gateway;
 pub(crate) mod gist;
 mod help;
+mod mcp;
 mod models;
 mod outbox;
 pub(crate) mod question;

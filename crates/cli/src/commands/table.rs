@@ -3,7 +3,7 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, models, outbox, runs, sandbox,
+    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, mcp, models, outbox, runs, sandbox,
     sessions, status, stop, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
@@ -190,6 +190,33 @@ const STOP_FLAGS: &[Flag] = &[
     flag("agent", Takes::Value("id"), "only this agent", "只停止该 agent 的"),
 ];
 
+const MCP_ADD_FLAGS: &[Flag] = &[
+    flag(
+        "url",
+        Takes::Value("address"),
+        "a server that runs elsewhere (Streamable HTTP)",
+        "在别处运行的服务器（Streamable HTTP）",
+    ),
+    flag(
+        "header",
+        Takes::Value("name=value"),
+        "a header for it; may be given several times, and hold ${VAR}",
+        "请求头；可多次给出，可含 ${VAR}",
+    ),
+    flag(
+        "env",
+        Takes::Value("name=value"),
+        "a variable for the command; may be given several times, and hold ${VAR}",
+        "命令的环境变量；可多次给出，可含 ${VAR}",
+    ),
+    flag(
+        "cwd",
+        Takes::Value("dir"),
+        "the folder it works in (default: one of its own)",
+        "工作目录（默认：专用目录）",
+    ),
+];
+
 macro_rules! rows {
     ($([$($word:literal)+] $takes:literal ($least:expr, $most:expr) $flags:expr, $dash:ident, $entry:path, $en:literal, $zh:literal;)+) => {
         pub(super) static ALL: &[Command] = &[$(Command {
@@ -266,6 +293,16 @@ rows! {
         &[ARGS, AGENT, flag("session", Takes::Value("key"), "in this session (default: the keyboard)", "在该会话中（默认：键盘）"),
           flag("model", Takes::Value("name"), "while this model answers, as provider/model", "由该模型回答时，写作 provider/model"), ROOT], Option, tools::explain,
         "what would become of a call, and which rule says so; nothing is run", "说明调用会如何处理、由哪条规则决定；不会执行";
+    ["mcp" "add"] "<name> [-- <command…>]" (1, usize::MAX) MCP_ADD_FLAGS, Option, mcp::add,
+        "use the tools of an MCP server: a command, or an address with --url", "使用 MCP 服务器的工具：命令，或用 --url 指定地址";
+    ["mcp" "list"] "" (0, 0) &[], Option, mcp::list,
+        "the MCP servers there are, and whether they work", "列出 MCP 服务器及其是否可用";
+    ["mcp" "test"] "<name>" (1, 1) &[], Option, mcp::test,
+        "reach an MCP server, list its tools, or say what is wrong", "连接 MCP 服务器并列出工具，或说明问题";
+    ["mcp" "remove"] "<name>" (1, 1) &[], Option, mcp::remove,
+        "use an MCP server no more", "移除 MCP 服务器";
+    ["mcp" "serve"] "" (0, 0) &[], Option, mcp::serve,
+        "offer tools and conversations over MCP on standard input and output", "在标准输入输出上以 MCP 提供工具与会话";
     ["approvals" "list"] "" (0, 0)
         &[LIMIT, flag("all", Takes::Nothing, "also those that were settled", "包括已处理的")], Option, approvals::list,
         "what agents want to do and wait for an answer about", "列出等待批准的请求";

@@ -13,6 +13,7 @@ mod egress;
 mod env;
 mod gateway;
 mod logging;
+mod mcp;
 mod memory_search;
 mod meta;
 mod models;
@@ -35,6 +36,7 @@ pub use egress::{Egress, EgressCredential, HostLists};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};
+pub use mcp::{Mcp, McpOauth, McpSandbox, McpServer, McpTools};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
 pub use meta::Meta;
 pub use models::{
@@ -86,6 +88,8 @@ pub struct Config {
     pub tools: Tools,
     /// What agents and their programs may reach over the network.
     pub egress: Egress,
+    /// Servers whose tools agents can use.
+    pub mcp: Mcp,
     /// Questions to people about what agents want to do.
     pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.

@@ -6,6 +6,7 @@
 
 mod custom;
 mod hosts;
+mod mcp;
 mod rules;
 mod suggest;
 mod tools;
@@ -32,6 +33,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     rules::check(&view, &mut found);
     tools::check(&view, &mut found);
     hosts::check(&view, &mut found);
+    mcp::check(&view, &mut found);
     found
 }
 

@@ -19,8 +19,15 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     let agents: Vec<View<'_>> =
         list.iter().flat_map(View::items).filter_map(|agent| agent.key("tools")).collect();
     let custom_tools = root.at(&["tools", "custom"]);
-    let own: Vec<String> =
-        custom_tools.iter().flat_map(View::entries).map(|(name, _)| format!("{CUSTOM}{name}")).collect();
+    let servers = root.at(&["mcp", "servers"]);
+    let own = Own {
+        tools: custom_tools
+            .iter()
+            .flat_map(View::entries)
+            .map(|(name, _)| format!("{CUSTOM}{name}"))
+            .collect(),
+        servers: servers.iter().flat_map(View::entries).map(|(name, _)| format!("mcp.{name}.")).collect(),
+    };
     let providers = rules::provider_names(root);
     for holder in tools.iter().chain(&agents) {
         patterns(holder, &own, found);
@@ -38,8 +45,24 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     }
 }
 
+/// Tools that are not part of the program.
+struct Own {
+    tools: Vec<String>,
+    /// What the names of MCP servers' tools begin with; the rest is known only once they run.
+    servers: Vec<String>,
+}
+
+impl Own {
+    /// Whether a name or glob can mean a tool of a server.
+    fn may_be_served(&self, wanted: &str) -> bool {
+        let plain = wanted.split('*').next().unwrap_or_default();
+        let is_glob = plain.len() < wanted.len();
+        self.servers.iter().any(|server| wanted.starts_with(server) || is_glob && server.starts_with(plain))
+    }
+}
+
 /// Every place of a holder where tools are named.
-fn patterns(holder: &View<'_>, own: &[String], found: &mut Vec<Problem>) {
+fn patterns(holder: &View<'_>, own: &Own, found: &mut Vec<Problem>) {
     let mut lists: Vec<View<'_>> =
         ["allow", "deny", "alsoAllow"].into_iter().filter_map(|key| holder.key(key)).collect();
     let providers = holder.key("byProvider");
@@ -63,12 +86,15 @@ fn patterns(holder: &View<'_>, own: &[String], found: &mut Vec<Problem>) {
     }
 }
 
-fn pattern_means_something(text: &str, at: &View<'_>, own: &[String], found: &mut Vec<Problem>) {
+fn pattern_means_something(text: &str, at: &View<'_>, own: &Own, found: &mut Vec<Problem>) {
     let wanted = text.trim().to_lowercase();
     let known = || {
         let shipped = [KNOWN_TOOLS, FOREIGN_TOOLS, TOOL_ALIASES].into_iter().flatten().copied();
-        shipped.chain(own.iter().map(String::as_str))
+        shipped.chain(own.tools.iter().map(String::as_str))
     };
+    if own.may_be_served(&wanted) {
+        return;
+    }
     if wanted.starts_with("group:") {
         if !TOOL_GROUPS.contains(&wanted.as_str()) {
             let all = matches!(wanted.as_str(), "group:openclaw" | "group:clawdbot");

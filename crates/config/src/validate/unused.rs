@@ -111,6 +111,7 @@ mod tests {
         "approvals",
         "agents.list.*.default",
         "models",
+        "mcp",
         "auth",
         "budgets",
         "egress",

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tidegate_config::schema::{
-    AgentSandbox, ExecHost, SandboxContainer, SandboxMicrovm, SandboxMode, SandboxNetwork, SandboxProfile,
-    SandboxScope, WorkspaceAccess,
+    AgentSandbox, ExecHost, SandboxContainer, SandboxLimits, SandboxMicrovm, SandboxMode, SandboxNetwork,
+    SandboxProfile, SandboxScope, WorkspaceAccess,
 };
 use tidegate_policy::{Access, Confinement, Digest, Limits, Network, Profile};
 use tidegate_protocol::{Scope, SessionKey};
@@ -54,12 +54,7 @@ impl Settings {
             return Profile::None;
         }
         let (own, all) = (self.own_sandbox(scope), &self.config.agents.defaults.sandbox);
-        match own.profile.unwrap_or(all.profile) {
-            SandboxProfile::None => Profile::None,
-            SandboxProfile::Local => Profile::Local,
-            SandboxProfile::Container => Profile::Container,
-            SandboxProfile::Microvm => Profile::Microvm,
-        }
+        profile_of(own.profile.unwrap_or(all.profile))
     }
 
     /// Whether the conversation is one of those whose programs are held.
@@ -110,11 +105,7 @@ impl Settings {
                 }
                 SandboxNetwork::Full => Network::Full,
             },
-            limits: Limits {
-                memory: u64::from(limits.memory_mb) * MEGABYTE,
-                processes: limits.processes,
-                disk: u64::from(limits.disk_mb) * MEGABYTE,
-            },
+            limits: self::limits(limits),
         }
     }
 
@@ -153,8 +144,25 @@ impl Settings {
     }
 }
 
+pub(super) fn profile_of(said: SandboxProfile) -> Profile {
+    match said {
+        SandboxProfile::None => Profile::None,
+        SandboxProfile::Local => Profile::Local,
+        SandboxProfile::Container => Profile::Container,
+        SandboxProfile::Microvm => Profile::Microvm,
+    }
+}
+
+pub(super) fn limits(said: &SandboxLimits) -> Limits {
+    Limits {
+        memory: u64::from(said.memory_mb) * MEGABYTE,
+        processes: said.processes,
+        disk: u64::from(said.disk_mb) * MEGABYTE,
+    }
+}
+
 /// A name for a file, different for different texts.
-fn slug(text: &str) -> String {
+pub(super) fn slug(text: &str) -> String {
     const SHOWN: usize = 32;
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c.to_ascii_lowercase() } else { '-' };
     let shown: String = text.chars().map(plain).take(SHOWN).collect();

@@ -130,7 +130,7 @@ fn usual_risk(http: Option<&CustomHttp>) -> Risk {
     if looks { Risk::Network } else { Risk::Execute }
 }
 
-fn risk(said: ToolRisk) -> Risk {
+pub(super) fn risk(said: ToolRisk) -> Risk {
     match said {
         ToolRisk::Read => Risk::Read,
         ToolRisk::Write => Risk::Write,

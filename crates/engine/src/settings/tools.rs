@@ -42,6 +42,8 @@ pub struct ToolContext<'a> {
     pub forbidden: &'a [String],
     /// Folders inside those that commands may name all the same: the workspace.
     pub roots: &'a [String],
+    /// Tools that a provider has just now, by name.
+    pub provided: &'a [String],
 }
 
 /// The lists of a group, chosen for one sender.
@@ -62,9 +64,15 @@ impl Settings {
             stages: self.tool_stages(agent, context),
             exec: self.exec_policy(agent, context),
             high_risk: verdict(self.config.tools.high_risk),
-            plugins: self.config.tools.custom.keys().map(|name| custom_name(name)).collect(),
+            plugins: self.plugins(context),
         };
         Ok(Pipeline::new(&policy)?)
+    }
+
+    /// Tools that are not part of the program.
+    fn plugins(&self, context: &ToolContext<'_>) -> Vec<String> {
+        let custom = self.config.tools.custom.keys().map(|name| custom_name(name));
+        custom.chain(context.provided.iter().cloned()).collect()
     }
 
     /// Whether every agent's rules can be used. For whoever takes a configuration into force.
@@ -87,6 +95,7 @@ impl Settings {
             rules: rules(&all.rules),
             ..Stage::new(StageKind::Global, "tools")
         });
+        stages.extend(self.mcp_stages());
         if let Some(own) = own {
             stages.extend(provider_stages(&at, &own.by_provider, context));
             stages.push(Stage {
@@ -144,6 +153,7 @@ impl Settings {
             also_allow.push(also("tools", &all.also_allow));
         }
         also_allow.extend(own.map(|own| also(&at, &own.also_allow)));
+        also_allow.extend(self.mcp_additions());
         also_allow.push(AlsoAllow { source: "the memory flush".to_owned(), tools: context.also.to_vec() });
         Base {
             profile: profile(own_profile.unwrap_or(all.profile)),
@@ -226,7 +236,7 @@ fn modes(said: &BTreeMap<String, ToolMode>) -> BTreeMap<String, Verdict> {
     said.iter().map(|(tool, mode)| (tool.clone(), verdict(*mode))).collect()
 }
 
-fn verdict(mode: ToolMode) -> Verdict {
+pub(super) fn verdict(mode: ToolMode) -> Verdict {
     match mode {
         ToolMode::Allow => Verdict::Allow,
         ToolMode::ApprovalRequired => Verdict::Ask,

@@ -12,6 +12,7 @@ use tidegate_protocol::{
     ApprovalId, Block, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
     ToolSource,
 };
+use tidegate_tools::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::invoke::{Calling, Invoke, Settled, Tell};
@@ -25,6 +26,8 @@ pub(crate) struct AgentBox {
     core: Arc<Core>,
     /// Every call of the run, but for the call itself.
     template: Invoke,
+    /// The tools there were when the run began: it sees the same ones to its end.
+    registry: Arc<Registry>,
     specs: Vec<ToolSpec>,
     memory: Option<ToolSpec>,
     cancel: CancellationToken,
@@ -43,16 +46,28 @@ impl AgentBox {
         pace: Arc<Pace>,
     ) -> Result<Self, EngineError> {
         let template = template(work, spec);
-        let look = |invoke: Invoke| Calling::new(core, invoke, cancel.clone(), Arc::new(|_| {}));
+        let registry = core.toolbox.now();
+        let look =
+            |invoke| Calling::among(core, Arc::clone(&registry), invoke, cancel.clone(), Arc::new(|_| {}));
         let noting = look(for_notes(&template))?;
-        let registry = &core.toolbox.registry;
-        let specs = Self::shown_to(core, work, spec)?;
+        let ordinary = look(template.clone())?;
+        let specs = ordinary.shown();
         let memory =
             registry.find(MEMORY_TOOL).map(|tool| tool.spec()).filter(|spec| noting.shows(&spec.name));
         let memory = memory.filter(|_| noting.can_write()).map(shown);
         // For tools that wait for another run.
         live.goes_at(&pace);
-        Ok(Self { core: Arc::clone(core), template, specs, memory, cancel, live, pace, shadow: spec.shadow })
+        Ok(Self {
+            core: Arc::clone(core),
+            template,
+            registry,
+            specs,
+            memory,
+            cancel,
+            live,
+            pace,
+            shadow: spec.shadow,
+        })
     }
 
     /// The tools that the model of a run is shown.
@@ -62,8 +77,7 @@ impl AgentBox {
         spec: &RunSpec,
     ) -> Result<Vec<ToolSpec>, EngineError> {
         let ordinary = Calling::new(core, template(work, spec), CancellationToken::new(), Arc::new(|_| {}))?;
-        let registry = &core.toolbox.registry;
-        Ok(registry.specs().filter(|spec| ordinary.shows(&spec.name)).map(shown).collect())
+        Ok(ordinary.shown())
     }
 
     async fn decide(&self, invoke: Invoke) -> Result<Verdict, ToolBoxError> {
@@ -71,7 +85,8 @@ impl AgentBox {
         self.live.goes_on()?;
         let asked = Arc::new(OnceLock::new());
         let (call_id, tell) = (invoke.call.id.clone(), self.tell(&invoke.call.id, &asked));
-        let calling = Calling::new(&self.core, invoke, self.cancel.child_token(), tell)
+        let registry = Arc::clone(&self.registry);
+        let calling = Calling::among(&self.core, registry, invoke, self.cancel.child_token(), tell)
             .map_err(stops)?
             .waiting_with(Arc::clone(&self.pace))
             .in_shadow(self.shadow);
@@ -128,6 +143,42 @@ impl AgentBox {
     }
 }
 
+impl crate::start::Engine {
+    /// The tools that are there for the usual agent, for somebody who calls them from outside any run. Those of MCP
+    /// servers are not: whoever wants them can reach the servers themselves.
+    pub(crate) fn offered_tools(&self, session: &str) -> Result<Vec<tidegate_tools::ToolSpec>, EngineError> {
+        let core = &self.core;
+        let invoke = Invoke {
+            principal: tidegate_policy::Principal::local_owner(core.tenant.clone()),
+            scope: core.settings.scope(None)?,
+            session: session.to_owned(),
+            run: None,
+            call: ToolCall {
+                id: String::new(),
+                name: String::new(),
+                args: Value::Null,
+                source: ToolSource::Api,
+            },
+            root: None,
+            model: None,
+            subagent: false,
+            asking: Asking::Others,
+            allow: None,
+            also: Vec::new(),
+        };
+        let registry = Arc::clone(&core.toolbox.registry);
+        let calling = Calling::among(core, registry, invoke, CancellationToken::new(), Arc::new(|_| {}))?;
+        Ok(calling.registry.specs().filter(|spec| calling.shows(&spec.name)).cloned().collect())
+    }
+}
+
+impl Calling {
+    /// The tools that are there for this agent, by name.
+    fn shown(&self) -> Vec<ToolSpec> {
+        self.registry.specs().filter(|spec| self.shows(&spec.name)).map(shown).collect()
+    }
+}
+
 fn shown(spec: &tidegate_tools::ToolSpec) -> ToolSpec {
     ToolSpec {
         name: spec.name.clone(),
@@ -181,7 +232,7 @@ impl ToolBox for AgentBox {
     }
 
     fn only_looks(&self, tool: &str) -> bool {
-        let found = self.core.toolbox.registry.find(tool);
+        let found = self.registry.find(tool);
         found.is_some_and(|tool| tool.spec().risk == Risk::Read && tool.spec().idempotent)
     }
 

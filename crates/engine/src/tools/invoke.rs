@@ -11,7 +11,7 @@ use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Prin
 use tidegate_protocol::api::{Asking, ToolEvent};
 use tidegate_protocol::{AllowRuleId, Risk, RunId, Scope, ToolCall, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
-use tidegate_tools::{Place, ToolFailure, Work, execute, failed, refused};
+use tidegate_tools::{Place, Registry, ToolFailure, Work, execute, failed, refused};
 use tokio_util::sync::CancellationToken;
 
 use super::agent_box::shadowed;
@@ -60,6 +60,13 @@ impl Engine {
             return Err(EngineError::Closing);
         }
         let cancel = cancel.child_token();
+        if core.toolbox.now().find(&invoke.call.name).is_none() {
+            tokio::select! {
+                () = core.toolbox.settled() => {}
+                () = cancel.cancelled() => {}
+                () = core.closing.requested() => return Err(EngineError::Closing),
+            }
+        }
         let call = Calling::new(core, invoke, cancel.clone(), tell)?;
         let mut work = pin!(core.work.track_future(call.go()));
         let result = tokio::select! {
@@ -100,6 +107,8 @@ pub(super) struct Calling {
     /// The run's, which stands still while somebody is asked.
     pub(super) pace: Option<Arc<Pace>>,
     shadow: bool,
+    /// The tools there were when it began.
+    pub(super) registry: Arc<Registry>,
     place: Place,
     runner: Arc<dyn Runner>,
     gate: Gate,
@@ -109,6 +118,17 @@ pub(super) struct Calling {
 impl Calling {
     pub(super) fn new(
         core: &Arc<Core>,
+        invoke: Invoke,
+        cancel: CancellationToken,
+        tell: Tell,
+    ) -> Result<Self, EngineError> {
+        Self::among(core, core.toolbox.now(), invoke, cancel, tell)
+    }
+
+    /// The same where it is settled which tools there are.
+    pub(super) fn among(
+        core: &Arc<Core>,
+        registry: Arc<Registry>,
         invoke: Invoke,
         cancel: CancellationToken,
         tell: Tell,
@@ -128,6 +148,7 @@ impl Calling {
             only_looks: settings.only_looks(&invoke.scope, &invoke.session),
             forbidden: &forbidden,
             roots: &roots,
+            provided: registry.provided(),
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
@@ -139,6 +160,7 @@ impl Calling {
             tell,
             pace: None,
             shadow: false,
+            registry,
             place,
             runner,
             gate,
@@ -214,7 +236,7 @@ impl Calling {
 
     /// A tool that is not there for this agent looks at nothing: it does not even say whether its arguments are right.
     fn hidden(&self) -> Option<Decision> {
-        let spec = self.core.toolbox.registry.find(&self.invoke.call.name)?.spec();
+        let spec = self.registry.find(&self.invoke.call.name)?.spec();
         if self.shows(&spec.name) {
             return None;
         }
@@ -225,7 +247,7 @@ impl Calling {
     }
 
     pub(super) async fn prepare(&self) -> Result<Prepared, ToolFailure> {
-        self.core.toolbox.registry.prepare(self.invoke.call.clone(), &self.place).await
+        self.registry.prepare(self.invoke.call.clone(), &self.place).await
     }
 
     async fn allowed(&self) -> Result<Vec<AllowRule>, EngineError> {
@@ -305,7 +327,7 @@ impl Calling {
     ) -> Result<ToolResult, EngineError> {
         let core = &self.core;
         let prepared = permitted.prepared();
-        let Some(tool) = core.toolbox.registry.find(prepared.tool()) else {
+        let Some(tool) = self.registry.find(prepared.tool()) else {
             return Ok(self.failed(ToolFailure::execution("the tool is gone")));
         };
         let update = |text: &str| (self.tell)(ToolEvent::Update { text: text.to_owned() });
@@ -361,7 +383,7 @@ impl Calling {
     /// The tool's own name, whatever it was called by.
     pub(super) fn tool(&self) -> &str {
         let called = self.invoke.call.name.as_str();
-        self.core.toolbox.registry.find(called).map_or(called, |tool| tool.spec().name.as_str())
+        self.registry.find(called).map_or(called, |tool| tool.spec().name.as_str())
     }
 
     pub(super) fn about(&self, decision: &Decision) -> Value {

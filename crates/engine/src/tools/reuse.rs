@@ -149,7 +149,7 @@ impl Calling {
     }
 
     fn stamp(&self, prepared: &Prepared) -> Option<Stamp> {
-        let tool = self.core.toolbox.registry.find(prepared.tool())?;
+        let tool = self.registry.find(prepared.tool())?;
         if tool.spec().steady { Stamp::of(prepared) } else { None }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
+use futures_util::future::join_all;
 use tidegate_net::LeakScan;
 use tidegate_policy::{Confinement, Confiner, RunError, Runner};
 use tidegate_runtime::SystemClock;
-use tidegate_tools::{ProcessLimits, Processes, Registry, Tool};
+use tidegate_tools::{ProcessLimits, Processes, Registry, Tool, ToolProvider};
 
 use super::image::ImageTool;
 use super::sessions::session_tools;
@@ -18,6 +19,8 @@ use crate::start::Core;
 #[derive(Clone)]
 pub struct Toolbox {
     pub registry: Arc<Registry>,
+    /// Whoever has tools that come and go.
+    pub providers: Vec<Arc<dyn ToolProvider>>,
     /// Finds what starts programs; nothing else does.
     pub confiner: Arc<dyn Confiner>,
     /// Programs that go on after their call returned. They end with the engine.
@@ -35,12 +38,38 @@ impl Toolbox {
     pub fn empty() -> Self {
         Self {
             registry: Arc::new(Registry::default()),
+            providers: Vec::new(),
             confiner: Arc::new(NoRunner),
             processes: Processes::new(ProcessLimits::default(), Arc::new(SystemClock)),
             env: BTreeMap::new(),
             forbidden: Vec::new(),
             leaks: LeakScan::default(),
         }
+    }
+
+    /// Every tool there is at this moment.
+    pub(crate) fn now(&self) -> Arc<Registry> {
+        let provided: Vec<_> = self.providers.iter().flat_map(|provider| provider.tools()).collect();
+        if provided.is_empty() {
+            return Arc::clone(&self.registry);
+        }
+        Arc::new(self.registry.with_provided(provided))
+    }
+
+    /// Begins to have the tools of others, without waiting for any.
+    pub(crate) fn begin(&self) {
+        self.providers.iter().for_each(|provider| provider.begin());
+    }
+
+    /// Waits for the tools of others that are on their way for the first time.
+    pub(crate) async fn settled(&self) {
+        join_all(self.providers.iter().map(|provider| provider.settled())).await;
+    }
+
+    /// Ends whatever goes on behind the tools.
+    pub(crate) async fn close(&self) {
+        self.processes.close().await;
+        join_all(self.providers.iter().map(|provider| provider.close())).await;
     }
 }
 

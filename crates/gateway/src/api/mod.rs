@@ -6,6 +6,7 @@ pub(crate) mod branches;
 pub(crate) mod feed;
 pub(crate) mod health;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod messages;
 pub(crate) mod models;
 pub(crate) mod outbox;

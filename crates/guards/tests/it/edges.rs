@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("storage-postgres", &["storage"]),
     ("sandbox", &["policy", "net"]),
     ("tools", &["policy", "net"]),
-    ("mcp", &["tools", "net", "sandbox", "secrets"]),
+    ("mcp", &["policy", "tools", "net", "sandbox", "secrets"]),
     ("models", &["net", "secrets", "config"]),
     ("memory", &["tools", "models", "storage"]),
     ("skills", &["tools", "net"]),

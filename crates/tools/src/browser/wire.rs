@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_policy::{Exit, RunError, Running, Sink, Stream};
+use tidegate_policy::{RunError, Running, Sink, Stream};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::tool::ToolFailure;
@@ -215,7 +215,7 @@ impl Wire {
     /// Returns once nothing of it is left.
     pub(super) async fn ended(&self) {
         let exit = self.running.wait().await;
-        self.mouth.inbox().end(&shown(&exit));
+        self.mouth.inbox().end(&exit.to_string());
     }
 
     pub(super) fn kill(&self) {
@@ -234,16 +234,6 @@ impl Wire {
     /// The end of what it wrote on its error stream.
     pub(super) fn last_words(&self) -> String {
         tail_bytes(&self.mouth.inbox().errors, KEPT_ERRORS).to_owned()
-    }
-}
-
-fn shown(exit: &Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit status {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::Killed => "it was killed".to_owned(),
-        Exit::Limit { what, limit } => format!("it used more than {}", what.amount(*limit)),
-        Exit::Failed(error) => error.to_string(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds programs on the real disk for the analysis in `policy`, and says whether anybody else could replace them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -37,12 +37,17 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(place: &Place) -> Self {
-        let search = place.env.get("PATH").map(String::as_str).unwrap_or_default();
+        Self::seen_from(&place.root, &place.env)
+    }
+
+    /// The same for programs that belong to no call: where they work, and their environment.
+    pub fn seen_from(folder: &Path, env: &BTreeMap<String, String>) -> Self {
+        let search = env.get("PATH").map(String::as_str).unwrap_or_default();
         // An empty or relative entry means the working folder: a program there is called with a slash or not at all.
         let search = search.split(':').map(PathBuf::from).filter(|entry| entry.is_absolute()).collect();
         let named = TEMPORARY.map(PathBuf::from).into_iter();
-        let temporary = place.env.get("TMPDIR").map(PathBuf::from);
-        let untrusted = named.chain([std::env::temp_dir(), place.root.clone()]).chain(temporary);
+        let temporary = env.get("TMPDIR").map(PathBuf::from);
+        let untrusted = named.chain([std::env::temp_dir(), folder.to_owned()]).chain(temporary);
         let untrusted = untrusted.map(|folder| fs::canonicalize(&folder).unwrap_or(folder)).collect();
         let user = rustix::process::geteuid().as_raw();
         Self { search, untrusted, user, folders: Mutex::default() }

@@ -1,0 +1,89 @@
+//! `mcp`: servers whose tools agents can use, and our own for others.
+
+mod add;
+mod list;
+mod remove;
+mod serve;
+mod test;
+
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use tidegate_config::{KeyPath, Loaded};
+use tidegate_engine::{Home, Settings};
+use tidegate_mcp::{ServerSpec, Servers, Standing, Status};
+use tidegate_protocol::ErrorCode;
+use tidegate_tools::ToolProvider as _;
+
+pub(super) use add::add;
+pub(super) use list::list;
+pub(super) use remove::remove;
+pub(super) use serve::serve;
+pub(super) use test::test;
+
+use crate::app::App;
+use crate::arguments::closest;
+use crate::failure::{Failure, Message, With as _};
+use crate::output::printable;
+use crate::texts;
+use crate::texts::mcp as words;
+use crate::toolbox::{mcp_means, sandboxes};
+
+/// A server that failed is not tried again while a command looks at it.
+const ONCE: Duration = Duration::from_hours(1);
+
+fn path(name: &str) -> Result<KeyPath, Failure> {
+    format!("mcp.servers.{name}").parse().map_err(|error: tidegate_config::PathError| {
+        Failure::new(ErrorCode::ConfigPath, Message::plain(error.to_string()))
+    })
+}
+
+/// Reaches these servers once, and lets go of them.
+async fn look(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    specs: Vec<ServerSpec>,
+) -> Result<Vec<Status>, Failure> {
+    let mut means = mcp_means(app, settings, Arc::new(sandboxes(app, home, settings)?));
+    means.pauses = (ONCE, ONCE);
+    let servers = Servers::new(specs, &means);
+    servers.settled().await;
+    let statuses = servers.statuses();
+    servers.close().await;
+    Ok(statuses)
+}
+
+fn unknown(app: &App, loaded: &Loaded, name: &str) -> Failure {
+    let message = words::SERVER_NOT_THERE.with(&[("name", &printable(name))]);
+    let failure = Failure::new(ErrorCode::NotFound, message);
+    match closest(name, loaded.config.mcp.servers.keys().map(String::as_str)) {
+        Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
+        None => failure.with_hint(words::SEE_SERVERS.with(&[("program", &app.program)])),
+    }
+}
+
+fn status_json(status: &Status) -> serde_json::Value {
+    let left_out: Vec<_> = status
+        .left_out
+        .iter()
+        .map(|left| serde_json::json!({ "tool": left.tool, "why": left.why }))
+        .collect();
+    let mut value = serde_json::json!({ "name": status.name, "tools": status.tools, "leftOut": left_out });
+    match &status.standing {
+        Standing::Ready { version, software } => {
+            value["state"] = "ready".into();
+            value["protocol"] = version.as_str().into();
+            value["software"] = serde_json::json!(software);
+        }
+        Standing::Failed { why, stderr, login, .. } => {
+            value["state"] = "failed".into();
+            value["error"] = why.as_str().into();
+            value["stderr"] = stderr.as_str().into();
+            value["wantsLogin"] = login.is_some().into();
+        }
+        Standing::Idle | Standing::Starting | Standing::Closed => value["state"] = "idle".into(),
+    }
+    value
+}

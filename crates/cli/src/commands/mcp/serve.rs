@@ -1,0 +1,141 @@
+//! `mcp serve`: our tools and conversations on standard input and output. Whoever holds the home answers; a home that is
+//! free is held for as long as somebody listens.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, Write as _};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_client::Client;
+use tidegate_runtime::{Shutdown, Task, spawn, spawn_blocking, spawn_thread};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::Outcome;
+use crate::app::{App, home_of};
+use crate::arguments::{Command, Parsed};
+use crate::commands::block_on;
+use crate::failure::Failure;
+use crate::reach::{Found, Held, Seeker};
+
+/// A call may wait for a person, who is given this long at most.
+const PATIENCE: Duration = Duration::from_hours(2);
+/// Messages under way at once; more are not read meanwhile.
+const MOST: usize = 64;
+
+pub(in crate::commands) fn serve(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    block_on(async {
+        let mut seeker = Seeker::new(app, &home, "mcp", app.home_patience());
+        let (client, held) = match seeker.seek().await? {
+            Found::Held(client) => (client, None),
+            Found::Free(lock) => {
+                let held = Held::start(app, &home, &loaded, lock).await?;
+                (held.client(&home)?, Some(held))
+            }
+        };
+        let end = Shutdown::new();
+        let joined = tokio::select! {
+            joined = join(client) => joined,
+            _ = end.on_signal() => Ok(()),
+        };
+        if let Some(held) = held {
+            held.let_go().await;
+        }
+        joined
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Calls under way by their ids, so that they can be ended.
+type UnderWay = Arc<Mutex<HashMap<String, CancellationToken>>>;
+
+/// Passes messages on until the input ends.
+async fn join(client: Client) -> Result<(), Failure> {
+    let mut lines = input()?;
+    let (out, mut answers) = mpsc::channel::<Value>(MOST);
+    let writer = spawn_blocking("mcp answers", move || {
+        let mut stdout = std::io::stdout().lock();
+        while let Some(answer) = answers.blocking_recv() {
+            if writeln!(stdout, "{answer}").and_then(|()| stdout.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    let under_way = UnderWay::default();
+    let turns = Arc::new(tokio::sync::Semaphore::new(MOST));
+    let mut tasks: Vec<Task<()>> = Vec::new();
+    while let Some(line) = lines.recv().await {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            let _ = out.send(error(&Value::Null, -32700, "this line is no JSON")).await;
+            continue;
+        };
+        if let Some(id) = cancelled(&message) {
+            if let Some(call) = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
+                call.cancel();
+            }
+            continue;
+        }
+        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { break };
+        let (client, out, under_way) = (client.clone(), out.clone(), Arc::clone(&under_way));
+        let call = CancellationToken::new();
+        let id = message.get("id").map(Value::to_string);
+        if let Some(id) = &id {
+            under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), call.clone());
+        }
+        tasks.push(spawn("mcp message", async move {
+            // Hanging up ends the call.
+            let answer = tokio::select! {
+                answer = client.mcp(&message, PATIENCE) => Some(answer),
+                () = call.cancelled() => None,
+            };
+            if let Some(id) = id {
+                under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            }
+            let answer = match answer {
+                Some(Ok(answer)) => answer,
+                Some(Err(failure)) => message.get("id").map(|id| error(id, -32603, &failure.body().message)),
+                None => None,
+            };
+            if let Some(answer) = answer {
+                let _ = out.send(answer).await;
+            }
+            drop(turn);
+        }));
+    }
+    for task in tasks {
+        let _ = task.join().await;
+    }
+    drop(out);
+    let _ = writer.join().await;
+    Ok(())
+}
+
+/// What comes in, line by line, until it ends. It is read on a thread of its own, which nobody waits for.
+fn input() -> Result<mpsc::Receiver<String>, Failure> {
+    let (to, lines) = mpsc::channel(1);
+    spawn_thread("mcp input", move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if to.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(lines)
+}
+
+/// The id of the call that a message ends.
+fn cancelled(message: &Value) -> Option<String> {
+    (message["method"] == "notifications/cancelled").then(|| message["params"]["requestId"].to_string())
+}
+
+fn error(id: &Value, code: i32, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}

@@ -1,0 +1,70 @@
+//! `mcp test`: reaches one server, and says what it has or what is wrong.
+
+use std::process::ExitCode;
+
+use tidegate_engine::Settings;
+use tidegate_mcp::{Standing, Status};
+use tidegate_policy::tools::Verdict;
+
+use super::{look, status_json, unknown};
+use crate::Outcome;
+use crate::app::{App, home_of};
+use crate::arguments::{Command, Parsed};
+use crate::commands::block_on;
+use crate::failure::Failure;
+use crate::output::{complain, print_json, print_line, printable};
+use crate::texts::mcp as words;
+
+pub(in crate::commands) fn test(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let name = parsed.arguments[0].as_str();
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let settings = Settings::new(&loaded);
+    let spec = settings.mcp_server_named(name, &home).ok_or_else(|| unknown(app, &loaded, name))?;
+    let asks = spec.mode == Verdict::Ask;
+    let mut statuses = block_on(look(app, &home, &settings, vec![spec]))?;
+    let Some(status) = statuses.pop() else { return Err(unknown(app, &loaded, name)) };
+    let works = matches!(status.standing, Standing::Ready { .. });
+    if parsed.has("json") {
+        print_json(&status_json(&status))?;
+    } else {
+        tell(app, &status, asks)?;
+    }
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn tell(app: &App, status: &Status, asks: bool) -> Result<(), Failure> {
+    let name = &status.name;
+    match &status.standing {
+        Standing::Ready { version, software } => {
+            let software = printable(software.as_deref().unwrap_or("?"));
+            let count = status.tools.len();
+            print_line(&app.fill(
+                words::CONNECTED,
+                &[("name", name), ("software", &software), ("version", version), ("count", &count)],
+            ))?;
+            for tool in &status.tools {
+                print_line(&format!("  {}", printable(tool)))?;
+            }
+            for left in &status.left_out {
+                let (tool, why) = (printable(&left.tool), printable(&left.why));
+                complain(&app.fill(words::LEFT_OUT, &[("tool", &tool), ("why", &why)]));
+            }
+            if asks {
+                complain(&app.fill(words::MODE_HINT, &[("program", &app.program), ("name", name)]));
+            }
+        }
+        Standing::Failed { why, stderr, login, .. } => {
+            complain(&app.fill(words::NOT_CONNECTED, &[("name", name), ("why", &printable(why))]));
+            if login.is_some() {
+                complain(&app.fill(words::WANTS_LOGIN, &[("program", &app.program), ("name", name)]));
+            }
+            if !stderr.is_empty() {
+                complain(app.say(words::LAST_WORDS));
+                complain(&printable(stderr));
+            }
+        }
+        Standing::Idle | Standing::Starting | Standing::Closed => {}
+    }
+    Ok(())
+}

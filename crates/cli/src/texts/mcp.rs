@@ -1,0 +1,28 @@
+//! What the command line says about MCP servers.
+
+use tidegate_runtime::texts;
+
+texts! {
+    NO_SERVERS: "No MCP servers. Add one: {program} mcp add <name> -- <command…>, or {program} mcp add <name> --url <address>", "没有 MCP 服务器。添加：{program} mcp add <名称> -- <命令…>，或 {program} mcp add <名称> --url <地址>";
+    SERVER_TITLES: "server,state,tools,how", "服务器,状态,工具,方式";
+    READY: "ready", "就绪";
+    DISABLED: "off", "已停用";
+    FAILED: "failed", "失败";
+    ADDED: "{name} was added (revision {revision}). Try it: {program} mcp test {name}", "已添加 {name}（修订 {revision}）。测试：{program} mcp test {name}";
+    REMOVED: "{name} was removed (revision {revision})", "已移除 {name}（修订 {revision}）";
+    SERVER_THERE: "there is already a server {name}", "已有服务器 {name}";
+    REMOVE_FIRST: "Remove it first: {program} mcp remove {name}", "请先移除：{program} mcp remove {name}";
+    SERVER_NOT_THERE: "there is no MCP server {name}", "没有 MCP 服务器 {name}";
+    SEE_SERVERS: "See: {program} mcp list", "查看：{program} mcp list";
+    NEITHER: "a server is a command or an address: write `-- <command…>` behind the name, or --url", "服务器是命令或地址：在名称后写 `-- <命令…>`，或使用 --url";
+    BOTH: "a server is a command or an address, not both", "服务器只能是命令或地址之一";
+    NOT_A_PAIR: "--{flag} takes name=value", "--{flag} 的格式为 名称=值";
+    NOT_FOR_THIS: "--{flag} means nothing for this kind of server", "--{flag} 不适用于这类服务器";
+    IN_THE_FILE: "A value was written into the configuration as it is. Write ${{NAME}} instead to keep it in the environment.", "有值按原样写入了配置。写成 ${{NAME}} 可让它留在环境变量中。";
+    CONNECTED: "{name} answers: {software}, protocol {version}, {count} tools", "{name} 已应答：{software}，协议 {version}，{count} 个工具";
+    LEFT_OUT: "left out: {tool} ({why})", "已略去：{tool}（{why}）";
+    NOT_CONNECTED: "{name} cannot be used: {why}", "{name} 无法使用：{why}";
+    LAST_WORDS: "The end of its error output:", "其错误输出的结尾：";
+    MODE_HINT: "Agents ask a person before each call. To let those run that only read: {program} config set mcp.servers.{name}.mode allow", "agent 每次调用前都会询问。允许只读工具直接运行：{program} config set mcp.servers.{name}.mode allow";
+    WANTS_LOGIN: "It wants a login. Give it a header: {program} mcp remove {name}, then {program} mcp add {name} --url <address> --header 'Authorization=Bearer ${{TOKEN}}'", "需要登录。请提供请求头：{program} mcp remove {name}，再运行 {program} mcp add {name} --url <地址> --header 'Authorization=Bearer ${{TOKEN}}'";
+}

@@ -1,0 +1,234 @@
+//! Coming to speak with a server: starting or reaching it, agreeing on a version, and listing its tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{PaginatedRequestParams, ProtocolVersion, Tool as Listed};
+use rmcp::service::{ClientInitializeError, Peer, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
+use tidegate_net::Client;
+use tidegate_policy::Confiner;
+
+use super::http::{Bearer, NetHttp};
+use super::listener::Listener;
+use super::names::{LeftOut, MOST_TOOLS, Shown, shown};
+use super::spec::{AddressSpec, ProgramSpec, Reach, ServerSpec};
+use super::stdio::{Program, with_stderr};
+
+/// Pages of tools that are asked for.
+const MOST_PAGES: usize = 64;
+
+/// What servers are reached with.
+#[derive(Clone)]
+pub struct Means {
+    /// Finds what starts programs.
+    pub confiner: Arc<dyn Confiner>,
+    /// What programs find in their environment.
+    pub env: BTreeMap<String, String>,
+    pub client: Client,
+    /// Keys of servers that want a login.
+    pub vault: Option<Arc<dyn crate::oauth::Vault>>,
+    /// How long a server that failed is left alone: the first time, and at most.
+    pub pauses: (Duration, Duration),
+}
+
+/// How a server is spoken to first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// As of 2026-07-28, falling back to the handshake before it.
+    Newest,
+    /// The handshake alone: some older programs do not survive being asked anything else.
+    Handshake,
+}
+
+/// A server that answers.
+pub(crate) struct Connection {
+    pub(crate) service: RunningService<RoleClient, Arc<Listener>>,
+    pub(crate) program: Option<Program>,
+    pub(crate) link: Link,
+}
+
+/// What calls need of a connection.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) about: About,
+}
+
+/// What a server said about itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct About {
+    /// Of the protocol.
+    pub(crate) version: String,
+    /// Its name and version.
+    pub(crate) software: Option<String>,
+    pub(crate) tools: Vec<Shown>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Why a server cannot be spoken to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) why: String,
+    /// The end of its error output.
+    pub(crate) stderr: String,
+    /// Somebody has to sign in; what the server said about how.
+    pub(crate) login: Option<String>,
+}
+
+impl Trouble {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), ..Self::default() }
+    }
+}
+
+pub(crate) async fn connect(
+    spec: &ServerSpec,
+    means: &Means,
+    greeting: Greeting,
+) -> Result<Connection, Trouble> {
+    let limit = spec.startup;
+    let connecting = async {
+        match &spec.reach {
+            Reach::Stdio(program) => by_program(spec, program, means, greeting).await,
+            Reach::Http(address) => by_address(spec, address, means, greeting).await,
+        }
+    };
+    connecting.await.map_err(|mut trouble| {
+        if trouble.why.is_empty() {
+            trouble.why = format!("it did not answer within {} s", limit.as_secs());
+        }
+        trouble
+    })
+}
+
+async fn by_program(
+    spec: &ServerSpec,
+    said: &ProgramSpec,
+    means: &Means,
+    greeting: Greeting,
+) -> Result<Connection, Trouble> {
+    make_folder(said).map_err(Trouble::new)?;
+    let program = Program::start(said, means.confiner.as_ref(), &means.env).await.map_err(Trouble::new)?;
+    let listener = Arc::new(Listener::default());
+    let greeted = greet(spec, Arc::clone(&listener), program.transport(), greeting).await;
+    match greeted {
+        Ok((service, about)) => {
+            let link = Link { peer: service.peer().clone(), listener, about };
+            Ok(Connection { service, program: Some(program), link })
+        }
+        Err(trouble) => {
+            let story = Arc::clone(&program.story);
+            let why = match (story.broken(), program.end().await) {
+                (Some(broken), _) => broken,
+                (None, Some(end)) => end,
+                (None, None) => trouble.why,
+            };
+            Err(Trouble { why: with_stderr(why, &story), stderr: story.stderr(), login: None })
+        }
+    }
+}
+
+/// Its owner's alone, whatever the umask.
+fn make_folder(said: &ProgramSpec) -> Result<(), String> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&said.folder);
+    made.map_err(|error| format!("its folder {} cannot be made: {error}", said.folder.display()))
+}
+
+async fn by_address(
+    spec: &ServerSpec,
+    said: &AddressSpec,
+    means: &Means,
+    greeting: Greeting,
+) -> Result<Connection, Trouble> {
+    let bearer = means
+        .vault
+        .clone()
+        .map(|vault| Arc::new(crate::oauth::Keys::new(spec, means.client.clone(), vault)) as Arc<dyn Bearer>);
+    let http = NetHttp::new(means.client.clone(), &said.headers, bearer, spec.timeout.max(spec.startup));
+    let config = StreamableHttpClientTransportConfig::with_uri(said.url.as_str());
+    let transport = StreamableHttpClientTransport::with_client(http, config);
+    let listener = Arc::new(Listener::default());
+    let (service, about) = greet(spec, Arc::clone(&listener), transport, greeting).await?;
+    let link = Link { peer: service.peer().clone(), listener, about };
+    Ok(Connection { service, program: None, link })
+}
+
+type Service = RunningService<RoleClient, Arc<Listener>>;
+
+async fn greet<T, E, A>(
+    spec: &ServerSpec,
+    listener: Arc<Listener>,
+    transport: T,
+    greeting: Greeting,
+) -> Result<(Service, About), Trouble>
+where
+    T: rmcp::transport::IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let lifecycle = match greeting {
+        Greeting::Newest => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        },
+        Greeting::Handshake => ClientLifecycleMode::Initialize,
+    };
+    // Nothing but silence has no words of its own.
+    let silent = |_| Trouble::default();
+    let begun = tokio::time::timeout(spec.startup, listener.serve_with_lifecycle(transport, lifecycle));
+    let service = begun.await.map_err(silent)?.map_err(|error| refused(&error))?;
+    let listing = tokio::time::timeout(spec.startup, list(service.peer()));
+    let listed = listing.await.map_err(silent)?.map_err(Trouble::new)?;
+    let about = about(spec, service.peer(), &listed);
+    Ok((service, about))
+}
+
+fn refused(error: &ClientInitializeError) -> Trouble {
+    if let Some(challenge) = error.auth_challenge() {
+        return Trouble { login: Some(challenge.to_owned()), ..Trouble::new("it wants a login") };
+    }
+    let why = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),
+        other => other.to_string(),
+    };
+    let why = tidegate_tools::truncate::head_bytes(&why, 500);
+    Trouble::new(tidegate_policy::inert::inert_line(why))
+}
+
+/// Everything a server lists, as far as it can be shown.
+pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Listed>, String> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(params)).await.map_err(|error| not_listed(&error.to_string()))?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        // Some more than are shown, so that it can be said how many there are.
+        if cursor.is_none() || tools.len() > 4 * MOST_TOOLS {
+            break;
+        }
+    }
+    Ok(tools)
+}
+
+fn not_listed(why: &str) -> String {
+    let why = tidegate_policy::inert::inert_line(tidegate_tools::truncate::head_bytes(why, 500));
+    format!("its tools cannot be listed: {why}")
+}
+
+pub(crate) fn about(spec: &ServerSpec, peer: &Peer<RoleClient>, listed: &[Listed]) -> About {
+    let (tools, left_out) = shown(&spec.name, &spec.tools, listed);
+    let info = peer.peer_info();
+    let software = info.as_ref().and_then(|info| info.server_info.as_ref()).map(|info| {
+        let text = format!("{} {}", info.name, info.version);
+        tidegate_policy::inert::inert_line(tidegate_tools::truncate::head_bytes(&text, 100))
+    });
+    let version = info.map(|info| info.protocol_version.to_string()).unwrap_or_default();
+    About { version, software, tools, left_out }
+}

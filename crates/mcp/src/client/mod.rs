@@ -1,0 +1,18 @@
+//! Servers whose tools agents can use.
+
+mod connect;
+mod http;
+mod listener;
+mod names;
+mod result;
+mod server;
+mod servers;
+mod spec;
+mod stdio;
+mod tool;
+
+pub use connect::Means;
+pub(crate) use http::Bearer;
+pub use names::LeftOut;
+pub use servers::{Servers, Standing, Status};
+pub use spec::{AddressSpec, OauthSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};

@@ -1,0 +1,94 @@
+//! All configured servers together.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use tidegate_tools::{Tool, ToolProvider};
+
+use super::connect::Means;
+use super::names::LeftOut;
+use super::server::{Server, State};
+use super::spec::ServerSpec;
+
+/// The servers of this installation. Nothing is started before somebody wants a tool of one.
+pub struct Servers(Vec<Arc<Server>>);
+
+/// How it stands with one, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub name: String,
+    pub standing: Standing,
+    /// Names of its tools here.
+    pub tools: Vec<String>,
+    pub left_out: Vec<LeftOut>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Idle,
+    Starting,
+    Ready {
+        /// Of the protocol.
+        version: String,
+        /// Its name and version.
+        software: Option<String>,
+    },
+    Failed {
+        why: String,
+        /// The end of its error output.
+        stderr: String,
+        /// Somebody has to sign in; what the server said about how.
+        login: Option<String>,
+        again_seconds: u64,
+    },
+    Closed,
+}
+
+impl Servers {
+    pub fn new(specs: Vec<ServerSpec>, means: &Means) -> Arc<Self> {
+        Arc::new(Self(specs.into_iter().map(|spec| Server::new(spec, means.clone())).collect()))
+    }
+
+    pub fn statuses(&self) -> Vec<Status> {
+        self.0.iter().map(|server| status(server)).collect()
+    }
+}
+
+fn status(server: &Server) -> Status {
+    let about = server.about().unwrap_or_default();
+    let standing = match server.state() {
+        State::Idle => Standing::Idle,
+        State::Starting => Standing::Starting,
+        State::Ready(_) => Standing::Ready { version: about.version, software: about.software },
+        State::Failed { trouble, again } => Standing::Failed {
+            why: trouble.why,
+            stderr: trouble.stderr,
+            login: trouble.login,
+            again_seconds: again.saturating_duration_since(Instant::now()).as_secs(),
+        },
+        State::Closed => Standing::Closed,
+    };
+    let tools = server.tools().iter().map(|tool| tool.spec().name.clone()).collect();
+    Status { name: server.spec.name.clone(), standing, tools, left_out: about.left_out }
+}
+
+#[async_trait]
+impl ToolProvider for Servers {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.iter().flat_map(|server| server.tools()).collect()
+    }
+
+    fn begin(&self) {
+        self.0.iter().for_each(Server::begin);
+    }
+
+    async fn settled(&self) {
+        join_all(self.0.iter().map(Server::settled)).await;
+    }
+
+    async fn close(&self) {
+        join_all(self.0.iter().map(|server| server.close())).await;
+    }
+}

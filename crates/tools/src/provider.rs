@@ -1,0 +1,23 @@
+//! Tools that come and go while the program runs, such as those of MCP servers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::tool::Tool;
+
+/// Whoever has such tools. Nothing of it is started before somebody asks.
+#[async_trait]
+pub trait ToolProvider: Send + Sync {
+    /// Those there are now. Whoever works with them keeps to what it was given: a run sees the same tools to its end.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Begins to have them, in the background.
+    fn begin(&self);
+
+    /// Begins, and waits for those that are on their way for the first time. One that failed is not waited for.
+    async fn settled(&self);
+
+    /// Ends everything it started.
+    async fn close(&self);
+}
