@@ -46,6 +46,16 @@ impl Host {
         start: Start,
         sink: Arc<dyn Sink>,
     ) -> Result<HostRun, RunError> {
+        self.start_order(Order::new(plan, start.pty.is_some()), start, sink).await
+    }
+
+    /// The same for whatever takes the place of a plan's own programs.
+    pub(crate) async fn start_order(
+        &self,
+        order: Order,
+        start: Start,
+        sink: Arc<dyn Sink>,
+    ) -> Result<HostRun, RunError> {
         let wires = Wires::new(start).map_err(|error| no_streams(&error))?;
         let Wires { theirs, outputs, input } = wires;
         let input = input.map(Input::new).transpose().map_err(|error| no_streams(&error))?;
@@ -56,7 +66,7 @@ impl Host {
         let attendant = Attendant {
             supervisor: self.supervisor.clone(),
             starting: self.starting,
-            order: Order::new(plan, start.pty.is_some()),
+            order,
             theirs,
             outputs,
             sink,

@@ -24,6 +24,7 @@
 
 mod attend;
 mod backend;
+mod container;
 mod host;
 mod input;
 mod order;
@@ -35,9 +36,11 @@ mod sweep;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod vessel;
 mod wires;
 
 pub use backend::{Backend, Probe};
+pub use container::{ContainerSettings, Engine, containers};
 pub use host::{Host, Supervisor};
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

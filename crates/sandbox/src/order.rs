@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_policy::exec::{Plan, Step};
 use tidegate_policy::{Exit, RunError};
 
+use crate::vessel::Vessel;
+
 /// Asks the supervisor to end everything, with a moment for the programs to clean up.
 pub(crate) const KILL: u8 = b'k';
 
@@ -20,6 +22,8 @@ pub(crate) struct Order {
     pub(crate) env: BTreeMap<String, String>,
     /// Whether the output is a terminal that the programs are to have as theirs.
     pub(crate) terminal: bool,
+    /// What holds the programs, if killing those who were started here does not end them.
+    pub(crate) vessel: Option<Vessel>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +54,7 @@ pub(crate) enum Failure {
 
 impl Order {
     pub(crate) fn new(plan: &Plan, terminal: bool) -> Self {
-        Self { steps: plan.steps().to_vec(), cwd: plan.cwd().to_owned(), env: plan.env().clone(), terminal }
+        Self { steps: plan.steps().to_vec(), cwd: plan.cwd().to_owned(), env: plan.env().clone(), terminal, vessel: None }
     }
 }
 

@@ -19,22 +19,26 @@ use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
 use crate::order::{Ending, Failure, Order, Report};
+use crate::vessel::Vessel;
 use children::Children;
 use control::{Control, Demand, Streams};
 use launch::Common;
 
-#[cfg(all(test, target_os = "linux"))]
 pub(crate) use launch::identify;
 
 /// How long programs have to clean up when somebody wants them gone.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// How long those who tended a vessel that is gone have to end by themselves: they tidy up what it left on the disk.
+const TIDYING: Duration = Duration::from_secs(3);
+
 /// What the executable does when it is started as a supervisor. It has to be called before anything else happens: no
 /// other thread may run, and nothing may have been read from the standard input.
 pub fn supervise() -> ExitCode {
     match begin() {
-        Ok((control, streams, order)) => {
-            Supervision { control, children: Children::default() }.run(order, streams);
+        Ok((control, streams, mut order)) => {
+            let vessel = order.vessel.take();
+            Supervision { control, children: Children::default(), vessel }.run(order, streams);
             ExitCode::SUCCESS
         }
         // There is nobody to tell, or nobody who would understand.
@@ -62,7 +66,7 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
 
 /// Goes where the programs are to run.
 fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
-    let Order { steps, cwd, env, terminal } = order;
+    let Order { steps, cwd, env, terminal, vessel: _ } = order;
     let Streams { stdin, stdout, stderr } = streams;
     folder::enter(&cwd).map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
     if terminal {
@@ -75,6 +79,7 @@ fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failur
 struct Supervision {
     control: Control,
     children: Children,
+    vessel: Option<Vessel>,
 }
 
 impl Supervision {
@@ -84,7 +89,7 @@ impl Supervision {
             Err(failure) => Ending::Failed(failure),
         };
         // From here on nobody holds the streams but what is about to die.
-        let left = self.children.end();
+        let left = self.empty_vessel() + self.children.end();
         if left > 0 {
             ending = Ending::Failed(Failure::Supervisor(format!("{left} processes could not be ended")));
         }
@@ -139,13 +144,38 @@ impl Supervision {
 
     /// Gives the programs a moment to end by themselves, unless the gateway goes away meanwhile.
     fn ask_to_end(&mut self) {
+        match &self.vessel {
+            Some(vessel) => vessel.ask_to_end(),
+            None => self.children.ask_to_end(),
+        }
         let deadline = Instant::now() + GRACE;
-        self.children.ask_to_end();
         while self.children.reap() && Instant::now() < deadline {
             self.children.wait(&self.control, Duration::from_millis(5));
             if self.control.demand() == Some(Demand::Gone) {
                 return;
             }
         }
+    }
+
+    /// Ends what is out of the children's reach. Returns how much of it is left.
+    fn empty_vessel(&mut self) -> usize {
+        let Some(vessel) = &self.vessel else { return 0 };
+        let deadline = Instant::now() + TIDYING;
+        let mut gone = vessel.remove();
+        let mut asked = Instant::now();
+        while self.children.reap() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            // Somebody may have been about to make it.
+            if asked.elapsed() > TIDYING / 8 {
+                gone = vessel.remove();
+                asked = Instant::now();
+            }
+        }
+        // They do not come to it any more.
+        if self.children.reap() {
+            self.children.end();
+            gone = vessel.remove();
+        }
+        usize::from(!gone)
     }
 }
