@@ -11,6 +11,7 @@ mod log;
 mod output;
 mod reach;
 mod registry;
+mod sandboxes;
 mod signals;
 mod store;
 mod texts;

@@ -10,24 +10,22 @@ use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::SystemClock;
-use tidegate_sandbox::{Sandboxes, Supervisor};
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
 };
 
-use crate::SUPERVISE;
 use crate::app::App;
 use crate::failure::{Failure, Message};
+use crate::sandboxes::sandboxes;
 
 /// Everything the engine needs to run tools.
 pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
-    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
+        confiner: Arc::new(sandboxes(app, home, settings)?),
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),

@@ -8,34 +8,11 @@ use std::time::Duration;
 use tidegate_policy::exec::{Join, Launch, Program, Step};
 use tidegate_policy::{Exit, RunError, Running as _, Sink, Start, Stream};
 
-use super::Engine;
+use super::{ContainerSettings, Engine};
 use crate::host::Host;
 use crate::order::Order;
 use crate::supervise::identify;
 use crate::vessel::Vessel;
-
-/// Everything an engine's client may know about the gateway's surroundings. The keys of the operator are not among it.
-const HANDED_ON: [&str; 19] = [
-    "CONTAINERS_CONF",
-    "CONTAINERS_REGISTRIES_CONF",
-    "CONTAINERS_STORAGE_CONF",
-    "CONTAINER_CONNECTION",
-    "CONTAINER_HOST",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DOCKER_CERT_PATH",
-    "DOCKER_CONFIG",
-    "DOCKER_CONTEXT",
-    "DOCKER_HOST",
-    "DOCKER_TLS_VERIFY",
-    "HOME",
-    "LOGNAME",
-    "PATH",
-    "TMPDIR",
-    "USER",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-];
 
 /// An answer may have this many bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
@@ -65,7 +42,7 @@ impl Answer {
 impl Cli {
     pub(super) fn new(engine: Engine, env: &BTreeMap<String, String>, host: Arc<Host>) -> Self {
         let kept = |(name, value): (&String, &String)| {
-            HANDED_ON.contains(&name.as_str()).then(|| (name.clone(), value.clone()))
+            ContainerSettings::ENV.contains(&name.as_str()).then(|| (name.clone(), value.clone()))
         };
         Self { engine, host, env: env.iter().filter_map(kept).collect() }
     }

@@ -56,8 +56,33 @@ pub struct ContainerSettings {
     pub runtime: Option<String>,
     /// Without it the owner of the folder that programs work in.
     pub user: Option<String>,
-    /// The gateway's own environment: where the engine is, and what it is configured with.
+    /// Of the gateway's own environment what the engine may know: where it is, and what it is configured with.
     pub env: BTreeMap<String, String>,
+}
+
+impl ContainerSettings {
+    /// Everything an engine's client may know about the gateway's surroundings. The keys of the operator are not among it.
+    pub const ENV: [&str; 19] = [
+        "CONTAINERS_CONF",
+        "CONTAINERS_REGISTRIES_CONF",
+        "CONTAINERS_STORAGE_CONF",
+        "CONTAINER_CONNECTION",
+        "CONTAINER_HOST",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DOCKER_CERT_PATH",
+        "DOCKER_CONFIG",
+        "DOCKER_CONTEXT",
+        "DOCKER_HOST",
+        "DOCKER_TLS_VERIFY",
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "TMPDIR",
+        "USER",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+    ];
 }
 
 /// A backend for each engine. Each place gets a folder below `places`.

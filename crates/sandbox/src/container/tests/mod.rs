@@ -85,7 +85,7 @@ impl Room {
             access: Access::ReadWrite,
             hidden: vec![self.root.path().join("places")],
             network: Network::None,
-            limits: Limits { memory: 256 << 20, processes: 256, disk: 64 << 20 },
+            limits: Limits { memory: 256 << 20, processes: 512, disk: 64 << 20 },
         }
     }
 
