@@ -1,5 +1,6 @@
 //! Attending to one supervisor from its start to its burial: the gateway's side of the socket.
 
+use std::any::Any;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -40,6 +41,8 @@ pub(crate) struct Attendant {
     pub(crate) wishes: watch::Receiver<Wish>,
     pub(crate) started: Option<oneshot::Sender<Result<u32, RunError>>>,
     pub(crate) exit: watch::Sender<Option<Exit>>,
+    /// What the programs need as long as they run.
+    pub(crate) keeps: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// How the conversation with a supervisor ended.
@@ -77,7 +80,7 @@ impl Attendant {
         let start = tidegate_runtime::spawn_blocking("start supervisor", move || command.spawn());
         let child = start.join().await.map_err(io::Error::other)??;
         let supervisor = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let patience = PATIENCE + self.order.vessel.as_ref().map_or(Duration::ZERO, |_| vessel::LONGEST);
+        let patience = PATIENCE + self.order.hold.vessel().map_or(Duration::ZERO, |_| vessel::LONGEST);
         let (heard, wishes) = (Vec::new(), self.wishes.clone());
         Ok((child, Talk { control, supervisor, order, patience, heard, wishes }))
     }
@@ -105,7 +108,9 @@ impl Attendant {
             }
         };
         let unwanted = talk.is_unwanted();
-        let exit = bury(child, outcome, unwanted, self.order.vessel).await;
+        let vessel = self.order.hold.into_vessel();
+        let exit = bury(child, outcome, unwanted, vessel).await;
+        drop(self.keeps);
         if !drained && timeout(DRAIN, output).await.is_err() {
             tracing::warn!(pid, "a program outlived its supervisor and holds its output");
         }
@@ -129,7 +134,7 @@ fn tell(started: Option<oneshot::Sender<Result<u32, RunError>>>, news: Result<u3
     }
 }
 
-fn send_streams(to: &StdStream, streams: &[OwnedFd; 3]) -> io::Result<()> {
+pub(crate) fn send_streams(to: &StdStream, streams: &[OwnedFd; 3]) -> io::Result<()> {
     let streams = streams.each_ref().map(|stream| stream.as_fd());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut message = SendAncillaryBuffer::new(&mut space);

@@ -1,5 +1,6 @@
 //! Profile `none`: programs run on the bare machine.
 
+use std::any::Any;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use tidegate_policy::{PermittedPlan, RunError, Runner, Running, Sink, Start};
 use tokio::sync::{Mutex, oneshot, watch};
 
 use crate::attend::Attendant;
+use crate::hold::Hold;
 use crate::input::Input;
 use crate::order::Order;
 use crate::running::{HostRun, Wish};
@@ -39,6 +41,12 @@ impl Host {
         Self { supervisor, starting: STARTING }
     }
 
+    /// How supervisors are started.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// Everything but the proof that it is permitted. When the future is dropped, whatever was started dies.
     pub(crate) async fn start_plan(
         &self,
@@ -46,13 +54,15 @@ impl Host {
         start: Start,
         sink: Arc<dyn Sink>,
     ) -> Result<HostRun, RunError> {
-        self.start_order(Order::new(plan, start.pty.is_some()), start, sink).await
+        let order = Order::new(plan, start.pty.is_some(), Hold::Nothing);
+        self.start_order(order, None, start, sink).await
     }
 
-    /// The same for whatever takes the place of a plan's own programs.
+    /// Starts what a supervisor is told. What `keeps` holds is dropped when the plan has ended.
     pub(crate) async fn start_order(
         &self,
         order: Order,
+        keeps: Option<Box<dyn Any + Send + Sync>>,
         start: Start,
         sink: Arc<dyn Sink>,
     ) -> Result<HostRun, RunError> {
@@ -67,6 +77,7 @@ impl Host {
             supervisor: self.supervisor.clone(),
             starting: self.starting,
             order,
+            keeps,
             theirs,
             outputs,
             sink,

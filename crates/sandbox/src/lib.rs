@@ -25,12 +25,24 @@
 mod attend;
 mod backend;
 mod container;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+mod hold;
 mod host;
 mod input;
+#[cfg(target_os = "linux")]
+mod local;
+#[cfg(target_os = "linux")]
+mod microvm;
 mod order;
 mod output;
+mod process;
+mod proxy;
 mod running;
 mod sandboxes;
+mod script;
+#[cfg(target_os = "linux")]
+mod seccomp;
 mod supervise;
 mod sweep;
 #[cfg(test)]
@@ -42,5 +54,8 @@ mod wires;
 pub use backend::{Backend, Probe};
 pub use container::{ContainerSettings, Engine, containers};
 pub use host::{Host, Supervisor};
+#[cfg(target_os = "linux")]
+pub use microvm::{MicrovmSettings, microvm};
+pub use proxy::ProxyStarter;
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

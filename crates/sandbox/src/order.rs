@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tidegate_policy::exec::{Plan, Step};
-use tidegate_policy::{Exit, RunError};
+use tidegate_policy::{Exit, Resource, RunError};
 
-use crate::vessel::Vessel;
+use crate::hold::Hold;
 
 /// Asks the supervisor to end everything, with a moment for the programs to clean up.
 pub(crate) const KILL: u8 = b'k';
@@ -22,8 +22,7 @@ pub(crate) struct Order {
     pub(crate) env: BTreeMap<String, String>,
     /// Whether the output is a terminal that the programs are to have as theirs.
     pub(crate) terminal: bool,
-    /// What holds the programs, if killing those who were started here does not end them.
-    pub(crate) vessel: Option<Vessel>,
+    pub(crate) hold: Hold,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +39,7 @@ pub(crate) enum Ending {
     Code(i32),
     Signal(i32),
     Killed,
+    Limit { what: Resource, limit: u64 },
     Failed(Failure),
 }
 
@@ -53,8 +53,14 @@ pub(crate) enum Failure {
 }
 
 impl Order {
-    pub(crate) fn new(plan: &Plan, terminal: bool) -> Self {
-        Self { steps: plan.steps().to_vec(), cwd: plan.cwd().to_owned(), env: plan.env().clone(), terminal, vessel: None }
+    pub(crate) fn new(plan: &Plan, terminal: bool, hold: Hold) -> Self {
+        Self {
+            steps: plan.steps().to_vec(),
+            cwd: plan.cwd().to_owned(),
+            env: plan.env().clone(),
+            terminal,
+            hold,
+        }
     }
 }
 
@@ -70,6 +76,7 @@ impl From<Ending> for Exit {
             Ending::Code(code) => Self::Code(code),
             Ending::Signal(signal) => Self::Signal(signal),
             Ending::Killed => Self::Killed,
+            Ending::Limit { what, limit } => Self::Limit { what, limit },
             Ending::Failed(failure) => Self::Failed(failure.into()),
         }
     }

@@ -12,6 +12,9 @@ use tokio::sync::OnceCell;
 
 use crate::backend::{Backend, Probe};
 use crate::host::{Host, Supervisor};
+#[cfg(target_os = "linux")]
+use crate::local::{Bubblewrap, Landlock, Local};
+use crate::proxy::ProxyStarter;
 
 /// Everything on this machine that can hold programs.
 ///
@@ -42,9 +45,21 @@ pub struct Report {
 }
 
 impl Sandboxes {
-    /// Profile `none` and the backends of profile `local`. Each place gets a folder below `places`.
-    pub fn new(supervisor: Supervisor, places: PathBuf) -> Self {
-        Self { host: Arc::new(Host::new(supervisor)), backends: Vec::new(), places }
+    /// Profile `none` and the backends of profile `local`. Each place gets a folder below `places`; without `proxies`
+    /// no program reaches the hosts of an allowlist.
+    pub fn new(supervisor: Supervisor, places: PathBuf, proxies: Option<Arc<dyn ProxyStarter>>) -> Self {
+        let host = Arc::new(Host::new(supervisor));
+        let sandboxes = Self { host: Arc::clone(&host), backends: Vec::new(), places: places.clone() };
+        #[cfg(target_os = "linux")]
+        {
+            let local = Arc::new(Local { host, places, proxies });
+            sandboxes.with(Arc::new(Bubblewrap::new(Arc::clone(&local)))).with(Arc::new(Landlock::new(local)))
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            drop((host, places, proxies));
+            sandboxes.with(Arc::new(crate::elsewhere::Elsewhere))
+        }
     }
 
     /// Where places have their folders.

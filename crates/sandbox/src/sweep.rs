@@ -2,7 +2,7 @@
 //! supervisor left that was killed itself.
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{end_children, end_session, end_tree, tell_children};
+pub(crate) use linux::{end_children, end_session, end_tree, everything_below, tell_children};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -40,6 +40,11 @@ mod linux {
     /// certain, for whatever loses its parent becomes a child of the supervisor. Returns how many are left.
     pub(crate) fn end_children(mut reap: impl FnMut() -> bool) -> usize {
         end(Group::Below(std::process::id()), |_| !reap())
+    }
+
+    /// The ids of everything below this process.
+    pub(crate) fn everything_below() -> Vec<u32> {
+        look(Group::Below(std::process::id()), |_| {}).iter().map(|process| process.pid).collect()
     }
 
     /// Ends everything below a process, not the process itself. Returns how many are left.

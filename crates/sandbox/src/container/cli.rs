@@ -9,6 +9,7 @@ use tidegate_policy::exec::{Join, Launch, Program, Step};
 use tidegate_policy::{Exit, RunError, Running as _, Sink, Start, Stream};
 
 use super::{ContainerSettings, Engine};
+use crate::hold::Hold;
 use crate::host::Host;
 use crate::order::Order;
 use crate::supervise::identify;
@@ -74,7 +75,7 @@ impl Cli {
         let steps = vec![Step { join: Join::Then, pipeline: vec![Launch { program, argv }] }];
         let mut env = self.env.clone();
         env.extend(more);
-        Ok(Order { steps, cwd: "/".to_owned(), env, terminal, vessel: None })
+        Ok(Order { steps, cwd: "/".to_owned(), env, terminal, hold: Hold::Nothing })
     }
 
     /// How to reach a container that was made.
@@ -101,7 +102,7 @@ impl Cli {
 
     pub(super) async fn run(&self, order: Order, limit: Duration) -> Result<Answer, String> {
         let heard = Arc::new(Heard::default());
-        let running = self.host.start_order(order, Start::default(), heard.clone());
+        let running = self.host.start_order(order, None, Start::default(), heard.clone());
         let running = running.await.map_err(|error: RunError| error.to_string())?;
         let exit = tokio::time::timeout(limit, running.wait()).await;
         let answer = heard.answer();

@@ -8,7 +8,6 @@ mod cli;
 mod command;
 mod probe;
 mod runner;
-mod script;
 mod seccomp;
 mod stale;
 #[cfg(all(test, target_os = "linux"))]

@@ -11,8 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 use serde_json::Value;
 use tidegate_policy::{Access, Confinement, Limits, Network, Profile, Start};
 
-use super::script::Script;
 use super::{Container, Engine, seccomp};
+use crate::script::Script;
 
 /// For anything an engine is asked here. The first call after the machine was started takes its time.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -113,7 +113,7 @@ impl Container {
 
     /// Has a container try what it must not be able to do, and what it must.
     async fn try_one(&self, facts: &Facts) -> Result<(), String> {
-        let place = format!("probe-{}", super::stale::ourselves());
+        let place = format!("probe-{}", crate::process::ourselves());
         let root = self.places.join(&place);
         let result = match trial(&root) {
             Ok(()) => self.try_in(facts, &place, &root).await,

@@ -13,10 +13,12 @@ use tidegate_policy::{Confinement, PermittedPlan, RunError, Runner, Running, Sin
 use super::cli::Cli;
 use super::command::{HOME, Labels, Making, Own};
 use super::probe::Facts;
-use super::script::{Script, script};
-use super::{stale, unavailable};
+use super::unavailable;
+use crate::hold::{Elsewhere, Hold};
 use crate::order::Order;
+use crate::process::ourselves;
 use crate::running::HostRun;
+use crate::script::{Script, script};
 
 /// How much of a place's name its containers have.
 const SHOWN: usize = 24;
@@ -50,7 +52,7 @@ impl Held {
         let script = script(plan, &env, self.facts.init, start.pty.is_some())
             .map_err(|bad| RunError::Start { path: self.image.clone(), cause: bad.to_string() })?;
         let order = self.order(script, start).map_err(unavailable)?;
-        self.cli.host.start_order(order, start, sink).await
+        self.cli.host.start_order(order, None, start, sink).await
     }
 
     /// A container that runs this and nothing else.
@@ -77,7 +79,11 @@ impl Held {
         let mut words = making.words(script.values.keys());
         words.extend(["-c".to_owned(), script.text]);
         let mut order = self.cli.order(words, script.values, start.pty.is_some())?;
-        order.vessel = Some(self.cli.vessel(&labels.name)?);
+        order.hold = Hold::Elsewhere(Box::new(Elsewhere {
+            vessel: Some(self.cli.vessel(&labels.name)?),
+            answer: None,
+            disk: self.confinement.limits.disk,
+        }));
         Ok(order)
     }
 
@@ -102,7 +108,7 @@ fn name(place: &str) -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let shown: String = place.chars().take(SHOWN).collect();
     let number = MADE.fetch_add(1, Ordering::Relaxed);
-    format!("tidegate-{shown}-{}-{number}", stale::ourselves())
+    format!("tidegate-{shown}-{}-{number}", ourselves())
 }
 
 #[async_trait]

@@ -15,6 +15,18 @@ const PASS: OFlags = OFlags::RDONLY;
 
 /// Enters an absolute path step by step.
 pub(super) fn enter(path: &str) -> io::Result<()> {
+    Ok(rustix::process::fchdir(open(path)?)?)
+}
+
+/// Which folder is at an absolute path: its device and inode.
+#[cfg(target_os = "linux")]
+pub(super) fn identity(path: &str) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = open(path)?.metadata()?;
+    Ok((folder.dev(), folder.ino()))
+}
+
+fn open(path: &str) -> io::Result<File> {
     let Some(below) = path.strip_prefix('/') else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute"));
     };
@@ -23,5 +35,5 @@ pub(super) fn enter(path: &str) -> io::Result<()> {
     for name in below.split('/').filter(|name| !name.is_empty()) {
         folder = File::from(rustix::fs::openat(&folder, name, flags, Mode::empty())?);
     }
-    Ok(rustix::process::fchdir(folder)?)
+    Ok(folder)
 }

@@ -7,10 +7,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 
 use rustix::process::Pid;
 use tidegate_policy::exec::{FileIdentity, Launch};
 
+#[cfg(target_os = "linux")]
+use super::restriction::Restriction;
 use super::signals;
 use crate::order::Failure;
 
@@ -21,6 +25,9 @@ pub(super) struct Common {
     pub(super) stderr: OwnedFd,
     pub(super) env: BTreeMap<String, String>,
     pub(super) terminal: bool,
+    /// What each program does to itself before it begins.
+    #[cfg(target_os = "linux")]
+    pub(super) restriction: Arc<Restriction>,
 }
 
 /// Starts a pipeline, in a process group of its own. What was started before a failure keeps running: the caller ends
@@ -59,13 +66,11 @@ fn run(mut command: Command, launch: &Launch, group: Option<Pid>, common: &Commo
     let path = &launch.program.path;
     let cannot = |error: &io::Error| Failure::Start { path: path.clone(), cause: error.to_string() };
     let terminal = if common.terminal && group.is_none() { Some(copy(&common.stdout)?) } else { None };
-    let supervisor = rustix::process::getpid();
     command.process_group(group.map_or(0, |leader| leader.as_raw_nonzero().get()));
-    #[expect(unsafe_code, reason = "the only way to act between fork and exec")]
-    // SAFETY: `settle` makes system calls only; it neither allocates nor takes a lock.
-    unsafe {
-        command.pre_exec(move || settle(supervisor, terminal.as_ref()));
-    }
+    #[cfg(target_os = "linux")]
+    settle_before(&mut command, terminal, &common.restriction);
+    #[cfg(not(target_os = "linux"))]
+    settle_before(&mut command, terminal);
     if identify(path).map_err(|error| cannot(&error))? != launch.program.identity {
         return Err(Failure::Changed { path: path.clone() });
     }
@@ -74,6 +79,35 @@ fn run(mut command: Command, launch: &Launch, group: Option<Pid>, common: &Commo
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| Failure::Supervisor("a process has no id".to_owned()))
+}
+
+/// Has a program settle in its process before it begins.
+#[cfg(target_os = "linux")]
+pub(super) fn settle_before(
+    command: &mut Command,
+    terminal: Option<OwnedFd>,
+    restriction: &Arc<Restriction>,
+) {
+    let supervisor = rustix::process::getpid();
+    let restriction = Arc::clone(restriction);
+    #[expect(unsafe_code, reason = "the only way to act between fork and exec")]
+    // SAFETY: both make system calls only; they neither allocate nor take a lock.
+    unsafe {
+        command.pre_exec(move || {
+            settle(supervisor, terminal.as_ref())?;
+            restriction.apply()
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn settle_before(command: &mut Command, terminal: Option<OwnedFd>) {
+    let supervisor = rustix::process::getpid();
+    #[expect(unsafe_code, reason = "the only way to act between fork and exec")]
+    // SAFETY: `settle` makes system calls only; it neither allocates nor takes a lock.
+    unsafe {
+        command.pre_exec(move || settle(supervisor, terminal.as_ref()));
+    }
 }
 
 /// The last that happens before a program begins, in its process.

@@ -4,30 +4,53 @@
 //! a process whose parent dies becomes its child, however often it forked before. So as long as anything of the plan
 //! lives, the supervisor has a child; when it has none, everything is gone. It has one thread and no runtime.
 
+#[cfg(target_os = "linux")]
+mod bridge;
 mod children;
 mod control;
 mod folder;
+#[cfg(target_os = "linux")]
+mod groups;
+#[cfg(target_os = "linux")]
+mod inside;
 mod launch;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod restriction;
 mod signals;
+#[cfg(target_os = "linux")]
+mod watchdog;
 
 use std::io;
 use std::process::ExitCode;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
+use crate::hold::{Elsewhere, Hold};
+#[cfg(target_os = "linux")]
+use crate::hold::Landlock;
 use crate::order::{Ending, Failure, Order, Report};
 use crate::vessel::Vessel;
 use children::Children;
 use control::{Control, Demand, Streams};
 use launch::Common;
+#[cfg(target_os = "linux")]
+use restriction::{OwnLimits, Restriction};
+#[cfg(target_os = "linux")]
+use watchdog::Watchdog;
 
 pub(crate) use launch::identify;
 
 /// How long programs have to clean up when somebody wants them gone.
 const GRACE: Duration = Duration::from_millis(200);
+
+const STOPPED: &str = "the machine stopped before its program ended; its memory may have been too small";
 
 /// How long those who tended a vessel that is gone have to end by themselves: they tidy up what it left on the disk.
 const TIDYING: Duration = Duration::from_secs(3);
@@ -35,15 +58,25 @@ const TIDYING: Duration = Duration::from_secs(3);
 /// What the executable does when it is started as a supervisor. It has to be called before anything else happens: no
 /// other thread may run, and nothing may have been read from the standard input.
 pub fn supervise() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(socket) = bridge_to() {
+        return bridge::carry(socket.as_ref());
+    }
     match begin() {
-        Ok((control, streams, mut order)) => {
-            let vessel = order.vessel.take();
-            Supervision { control, children: Children::default(), vessel }.run(order, streams);
+        Ok((control, streams, order)) => {
+            Supervision::new(control).run(order, streams);
             ExitCode::SUCCESS
         }
         // There is nobody to tell, or nobody who would understand.
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Where the bridge leads, if this process was started to be it.
+#[cfg(target_os = "linux")]
+fn bridge_to() -> Option<std::ffi::OsString> {
+    let mut words = std::env::args_os().skip_while(|word| word != inside::BRIDGE).skip(1);
+    words.next()
 }
 
 fn begin() -> io::Result<(Control, Streams, Order)> {
@@ -66,34 +99,134 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
 
 /// Goes where the programs are to run.
 fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
-    let Order { steps, cwd, env, terminal, vessel: _ } = order;
+    let Order { steps, cwd, env, terminal, hold: _ } = order;
     let Streams { stdin, stdout, stderr } = streams;
     folder::enter(&cwd).map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
     if terminal {
         rustix::process::ioctl_tiocsctty(&stdout)
             .map_err(|error| Failure::Supervisor(format!("there is no terminal: {error}")))?;
     }
-    Ok((steps, Common { stdin, stdout, stderr, env, terminal }))
+    let common = Common {
+        stdin,
+        stdout,
+        stderr,
+        env,
+        terminal,
+        #[cfg(target_os = "linux")]
+        restriction: Arc::default(),
+    };
+    Ok((steps, common))
 }
 
 struct Supervision {
     control: Control,
     children: Children,
+    /// What holds the programs, if it is none of the children.
     vessel: Option<Vessel>,
+    #[cfg(target_os = "linux")]
+    watchdog: Watchdog,
+}
+
+/// Why a plan is not awaited any longer.
+enum Stop {
+    /// The gateway wants the end, or is gone.
+    Demand(Demand),
+    /// It used up too much.
+    #[cfg(target_os = "linux")]
+    Limit(Ending),
 }
 
 impl Supervision {
-    fn run(mut self, order: Order, streams: Streams) {
-        let mut ending = match prepare(order, streams) {
-            Ok((steps, common)) => self.play(&steps, &common),
-            Err(failure) => Ending::Failed(failure),
+    fn new(control: Control) -> Self {
+        Self {
+            control,
+            children: Children::default(),
+            vessel: None,
+            #[cfg(target_os = "linux")]
+            watchdog: Watchdog::default(),
+        }
+    }
+
+    fn run(mut self, mut order: Order, streams: Streams) {
+        let mut ending = match std::mem::take(&mut order.hold) {
+            Hold::Nothing => self.run_here(order, streams),
+            Hold::Elsewhere(hold) => self.run_elsewhere(*hold, order, streams),
+            #[cfg(target_os = "linux")]
+            Hold::Namespaces(hold) => {
+                self.watchdog = Watchdog::new(hold.limits);
+                self.run_in_namespaces(*hold, order, streams)
+            }
+            #[cfg(target_os = "linux")]
+            Hold::Landlock(hold) => {
+                self.watchdog = Watchdog::new(hold.limits);
+                self.run_restricted(&hold, order, streams)
+            }
+            #[cfg(target_os = "linux")]
+            Hold::Inside(inside) => match inside::settle(&inside) {
+                Ok(()) => self.run_here(order, streams),
+                Err(failure) => Ending::Failed(failure),
+            },
         };
         // From here on nobody holds the streams but what is about to die.
         let left = self.empty_vessel() + self.children.end();
         if left > 0 {
             ending = Ending::Failed(Failure::Supervisor(format!("{left} processes could not be ended")));
         }
+        // Whoever hears that it is over finds nothing left of it.
+        #[cfg(target_os = "linux")]
+        drop(std::mem::take(&mut self.watchdog));
         self.control.report(&Report::Ended(ending));
+    }
+
+    fn run_here(&mut self, order: Order, streams: Streams) -> Ending {
+        match prepare(order, streams) {
+            Ok((steps, common)) => self.play(&steps, &common),
+            Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    /// What is started here only leads to the programs.
+    fn run_elsewhere(&mut self, hold: Elsewhere, order: Order, streams: Streams) -> Ending {
+        #[cfg(target_os = "linux")]
+        {
+            self.watchdog = Watchdog::of_disks(hold.disk);
+        }
+        self.vessel = hold.vessel;
+        let ending = self.run_here(order, streams);
+        match (ending, hold.answer) {
+            (Ending::Code(0), Some(file)) => {
+                let answer = std::fs::read_to_string(file).unwrap_or_default();
+                let code = answer.lines().last().and_then(|code| code.trim().parse().ok());
+                code.map_or_else(|| Ending::Failed(Failure::Supervisor(STOPPED.to_owned())), Ending::Code)
+            }
+            (ending, _) => ending,
+        }
+    }
+
+    /// Every program gives up, before it begins, what it is not to have.
+    #[cfg(target_os = "linux")]
+    fn run_restricted(&mut self, hold: &Landlock, order: Order, streams: Streams) -> Ending {
+        let prepared = prepare(order, streams).and_then(|(steps, common)| {
+            let restriction = self.restriction(hold);
+            let restriction = restriction
+                .map_err(|error| Failure::Supervisor(format!("Landlock cannot hold programs: {error}")))?;
+            Ok((steps, Common { restriction: Arc::new(restriction), ..common }))
+        });
+        let ending = match prepared {
+            Ok((steps, common)) => self.play(&steps, &common),
+            Err(failure) => return Ending::Failed(failure),
+        };
+        self.watchdog.looks().unwrap_or(ending)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn restriction(&self, hold: &Landlock) -> io::Result<Restriction> {
+        Ok(Restriction {
+            groups: self.watchdog.groups.doors()?,
+            limits: Some(OwnLimits::of(hold.limits, None)),
+            rules: Some(restriction::rules(hold)?),
+            filter: Some(hold.filter.program()),
+        })
     }
 
     /// Runs the steps as a shell would: each depends on how the last that ran ended.
@@ -118,26 +251,36 @@ impl Supervision {
             }
             last = match self.watch(&pipeline) {
                 Ok(ending) => ending,
-                Err(Demand::Kill) => {
+                Err(Stop::Demand(Demand::Kill)) => {
                     self.ask_to_end();
                     return Ending::Killed;
                 }
-                Err(Demand::Gone) => return Ending::Killed,
+                Err(Stop::Demand(Demand::Gone)) => return Ending::Killed,
+                #[cfg(target_os = "linux")]
+                Err(Stop::Limit(ending)) => return ending,
             };
         }
         last
     }
 
     /// Waits for all programs of a pipeline; the last one speaks for it.
-    fn watch(&mut self, pipeline: &[Pid]) -> Result<Ending, Demand> {
+    fn watch(&mut self, pipeline: &[Pid]) -> Result<Ending, Stop> {
         self.children.follow(pipeline);
         loop {
             if let Some(ending) = self.children.ending_of(pipeline) {
                 return Ok(ending);
             }
-            self.children.wait(&self.control, children::LOOK);
+            #[cfg(target_os = "linux")]
+            let pause = self.watchdog.pause(children::LOOK);
+            #[cfg(not(target_os = "linux"))]
+            let pause = children::LOOK;
+            self.children.wait(&self.control, pause);
             if let Some(demand) = self.control.demand() {
-                return Err(demand);
+                return Err(Stop::Demand(demand));
+            }
+            #[cfg(target_os = "linux")]
+            if let Some(ending) = self.watchdog.barks() {
+                return Err(Stop::Limit(ending));
             }
         }
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod death;
 mod fidelity;
+mod held;
 mod streams;
 
 use std::collections::BTreeMap;

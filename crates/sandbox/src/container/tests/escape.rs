@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-use tidegate_policy::{Access, Exit, Network, RunError};
+use tidegate_policy::{Access, Exit, Network, Resource, RunError};
 
 use super::{room, run_in};
 use crate::container::Container;
@@ -181,4 +181,18 @@ async fn a_file_does_not_grow_beyond_the_limit() {
     let mut first = [1; 16];
     fs::File::open(&file).unwrap().read_exact(&mut first).unwrap();
     assert!(fs::metadata(&file).unwrap().len() <= 4 << 20);
+}
+
+#[tokio::test]
+async fn many_files_do_not_grow_beyond_the_limit_together() {
+    let Some(room) = room().await else { return };
+    let held = room.held_so(|confinement| confinement.limits.disk = 16 << 20);
+    let text = format!(
+        "cd {} && i=0; while :; do dd if=/dev/zero of=$i bs=1M count=2 2>/dev/null; sleep 0.02; i=$((i + 1)); done",
+        room.work().display()
+    );
+    let (exit, _) = outcome(&held, &text).await;
+    assert_eq!(exit, Exit::Limit { what: Resource::Disk, limit: 16 << 20 });
+    let written: u64 = fs::read_dir(room.work()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(written < 256 << 20, "{written}");
 }

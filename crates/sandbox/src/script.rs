@@ -1,4 +1,4 @@
-//! A plan as the shell inside a container reads it.
+//! A plan as the shell inside a container or a machine reads it.
 //!
 //! Values of the environment may be the operator's keys: neither the command line of the engine's client nor its own
 //! environment may have them under their names. The first is everybody's to read, and the second could turn the client,
@@ -22,19 +22,19 @@ const OF_THE_SHELL: [&str; 8] =
 
 /// Something to run, with the values that go with it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Script {
-    pub(super) text: String,
+pub(crate) struct Script {
+    pub(crate) text: String,
     /// What the engine's client has in its environment and hands on.
-    pub(super) values: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, String>,
 }
 
 /// A variable that no shell can set.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a shell cannot set the environment variable {0:?}; a name has letters, digits and underscores")]
-pub(super) struct BadName(String);
+pub(crate) struct BadName(String);
 
 /// `init` says that something else than the shell has the process id 1 and looks after orphans.
-pub(super) fn script(
+pub(crate) fn script(
     plan: &Plan,
     env: &BTreeMap<String, String>,
     init: bool,
@@ -93,7 +93,7 @@ fn exec(launch: &Launch, shell: bool) -> String {
     text
 }
 
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

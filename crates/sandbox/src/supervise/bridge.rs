@@ -1,0 +1,38 @@
+//! The bridge: from a port of the sandbox's loopback to the socket of the gateway's proxy. It carries bytes and looks at
+//! none: the proxy outside decides.
+
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+use rustix::net::Shutdown;
+
+/// Carries connections until it is killed. The listening port is the standard input.
+pub(super) fn carry(socket: &Path) -> ExitCode {
+    let Ok(port) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
+    let port = TcpListener::from(port);
+    loop {
+        let Ok((inside, _)) = port.accept() else { return ExitCode::FAILURE };
+        // Whoever connects to a proxy that is gone is told by the end of the connection.
+        let Ok(outside) = UnixStream::connect(socket) else { continue };
+        let _ = join(OwnedFd::from(inside), OwnedFd::from(outside));
+    }
+}
+
+fn join(inside: OwnedFd, outside: OwnedFd) -> io::Result<()> {
+    let back = (outside.try_clone()?, inside.try_clone()?);
+    drop(tidegate_runtime::spawn_thread("bridge", move || pass_on(inside, outside))?);
+    drop(tidegate_runtime::spawn_thread("bridge", move || pass_on(back.0, back.1))?);
+    Ok(())
+}
+
+fn pass_on(from: OwnedFd, to: OwnedFd) {
+    let (mut from, mut to) = (File::from(from), File::from(to));
+    // However it ends, the other side is told that nothing more comes.
+    let _ = io::copy(&mut from, &mut to);
+    let _ = rustix::net::shutdown(&to, Shutdown::Write);
+}

@@ -1,0 +1,114 @@
+//! The way out to the hosts of an allowlist: through a proxy outside, and no other.
+
+use std::any::Any;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tidegate_policy::{Exit, Network};
+
+use super::{Held, in_namespaces, landlock};
+use crate::ProxyStarter;
+
+/// Answers every connection with what it was asked for; the real one is crate `net`'s.
+#[derive(Default)]
+struct Echo {
+    started: Mutex<Vec<Vec<String>>>,
+}
+
+struct Listening(std::path::PathBuf);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl ProxyStarter for Echo {
+    fn start(&self, socket: &Path, hosts: &[String]) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.started.lock().unwrap().push(hosts.to_vec());
+        let listener = UnixListener::bind(socket)?;
+        drop(tidegate_runtime::spawn_thread("echo", move || {
+            for connection in listener.incoming() {
+                let Ok(mut connection) = connection else { return };
+                let mut asked = [0; 4096];
+                let count = connection.read(&mut asked).unwrap();
+                let first =
+                    String::from_utf8_lossy(&asked[..count]).lines().next().unwrap_or_default().to_owned();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{first}",
+                    first.len()
+                );
+                connection.write_all(answer.as_bytes()).unwrap();
+            }
+        })?);
+        Ok(Box::new(Listening(socket.to_owned())))
+    }
+}
+
+fn with_hosts(mut held: Held) -> Held {
+    held.confinement.network = Network::Allowlist(vec!["example.com".to_owned()]);
+    held
+}
+
+#[tokio::test]
+async fn programs_reach_the_proxy_by_their_environment_and_it_ends_with_the_plan() {
+    let echo = Arc::new(Echo::default());
+    let Some(held) = in_namespaces(Some(echo.clone())).await else { return };
+    let held = with_hosts(held);
+    let program =
+        "import urllib.request\nprint(urllib.request.urlopen('http://example.com/path').read().decode())";
+    let (exit, kept) = held.python(program).await;
+    assert_eq!(
+        (exit, kept.stdout().as_str()),
+        (Exit::Code(0), "GET http://example.com/path HTTP/1.1\n"),
+        "{}",
+        kept.stderr()
+    );
+    assert_eq!(*echo.started.lock().unwrap(), [vec!["example.com".to_owned()]]);
+    let left = std::fs::read_dir(held.base().join("places")).unwrap().flatten();
+    assert!(
+        !left
+            .into_iter()
+            .any(|entry| entry.file_name().to_string_lossy().contains('-') && !entry.path().is_dir())
+    );
+}
+
+#[tokio::test]
+async fn an_allowlist_opens_nothing_but_the_proxy() {
+    let Some(held) = in_namespaces(Some(Arc::new(Echo::default()))).await else { return };
+    let held = with_hosts(held);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let program = format!(
+        "import socket\nsocket.create_connection(('127.0.0.1', {}), 2)",
+        listener.local_addr().unwrap().port()
+    );
+    assert_eq!(held.python(&program).await.0, Exit::Code(1));
+    assert!(listener.accept().is_err());
+}
+
+#[tokio::test]
+async fn an_allowlist_that_cannot_be_kept_is_refused() {
+    let held = with_hosts(Held::new(landlock, None));
+    assert!(held.backend.runner(&held.confinement).is_err());
+    let Some(held) = in_namespaces(None).await else { return };
+    let held = with_hosts(held);
+    let plan = held.plan(&["true"], "none");
+    assert!(held.start(&plan, tidegate_policy::Start::default()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_whole_network_is_reached_only_when_it_is_given() {
+    for mut held in super::all().await {
+        held.confinement.network = Network::Full;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let program = format!(
+            "import socket\nsocket.create_connection(('127.0.0.1', {}), 2)",
+            listener.local_addr().unwrap().port()
+        );
+        let (exit, kept) = held.python(&program).await;
+        assert_eq!(exit, Exit::Code(0), "{}: {}", held.backend.name(), kept.stderr());
+    }
+}
