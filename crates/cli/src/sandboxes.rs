@@ -11,9 +11,24 @@ use crate::failure::Failure;
 pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<Sandboxes, Failure> {
     let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
     let places = home.sandboxes();
-    let containers = containers(&container_settings(app, settings), &supervisor, &places);
-    let sandboxes = Sandboxes::new(supervisor, places);
-    Ok(containers.into_iter().fold(sandboxes, Sandboxes::with))
+    let mut others = containers(&container_settings(app, settings), &supervisor, &places);
+    #[cfg(target_os = "linux")]
+    others.push(tidegate_sandbox::microvm(
+        microvm_settings(app, settings),
+        supervisor.clone(),
+        places.clone(),
+    ));
+    Ok(others.into_iter().fold(Sandboxes::new(supervisor, places), Sandboxes::with))
+}
+
+#[cfg(target_os = "linux")]
+fn microvm_settings(app: &App, settings: &Settings) -> tidegate_sandbox::MicrovmSettings {
+    let machine = settings.sandbox_microvm();
+    tidegate_sandbox::MicrovmSettings {
+        kernel: machine.kernel.as_deref().map(std::path::PathBuf::from),
+        cpus: machine.cpus.unwrap_or(1),
+        path: app.env.get("PATH").map(str::to_owned),
+    }
 }
 
 fn container_settings(app: &App, settings: &Settings) -> ContainerSettings {

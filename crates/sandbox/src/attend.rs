@@ -161,10 +161,10 @@ async fn bury(mut child: Child, outcome: Outcome, unwanted: bool, vessel: Option
         let gone = matches!(outcome, Outcome::Ended(_)) || vessel.is_none_or(|vessel| vessel.remove());
         let left = usize::from(!gone)
             + match outcome {
-            Outcome::Ended(_) => 0,
-            Outcome::Lost => sweep::end_session(child.id()),
-            Outcome::Stuck => sweep::end_tree(child.id()) + sweep::end_session(child.id()),
-        };
+                Outcome::Ended(_) => 0,
+                Outcome::Lost => sweep::end_session(child.id()),
+                Outcome::Stuck => sweep::end_tree(child.id()) + sweep::end_session(child.id()),
+            };
         let buried = child.kill().and_then(|()| child.wait());
         (outcome, left, buried)
     });

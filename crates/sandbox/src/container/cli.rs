@@ -51,7 +51,8 @@ impl Cli {
     /// Whether a program of this name is on the path.
     pub(super) fn finds(&self, name: &str) -> Option<PathBuf> {
         let path = self.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-        let found = std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+        let found =
+            std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
         found.filter(|file| file.is_file()).find_map(|file| file.canonicalize().ok())
     }
 
@@ -134,4 +135,3 @@ impl Sink for Heard {
         kept.extend(bytes.iter().take(LONGEST_ANSWER.saturating_sub(kept.len())));
     }
 }
-

@@ -132,7 +132,8 @@ impl Making<'_> {
 /// A path that can be told to an engine: it reads lists with commas and colons in them.
 pub(super) fn unspeakable<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Option<&'p PathBuf> {
     let speakable = |path: &&PathBuf| {
-        path.to_str().is_some_and(|text| !text.contains([',', ':', '"', '\\']) && !text.contains(char::is_control))
+        path.to_str()
+            .is_some_and(|text| !text.contains([',', ':', '"', '\\']) && !text.contains(char::is_control))
     };
     paths.into_iter().find(|path| !speakable(path))
 }

@@ -142,14 +142,18 @@ impl Backend for Container {
 impl Container {
     fn held(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Held, RunError> {
         if let Network::Allowlist(_) = confinement.network {
-            let why = "a container reaches nothing or everything; `network: \"allowlist\"` needs the profile local";
+            let why =
+                "a container reaches nothing or everything; `network: \"allowlist\"` needs the profile local";
             return Err(unavailable(why.to_owned()));
         }
         let place = self.places.join(&confinement.place);
         let own = Own { tmp: place.join("tmp"), home: place.join("home") };
         let paths = confinement.hidden.iter().chain([&confinement.folder, &place]);
         if let Some(path) = command::unspeakable(paths) {
-            let why = format!("the path {path:?} cannot be told to {}: it has a comma, a colon or a quote", self.name());
+            let why = format!(
+                "the path {path:?} cannot be told to {}: it has a comma, a colon or a quote",
+                self.name()
+            );
             return Err(unavailable(why));
         }
         Ok(Held {

@@ -141,13 +141,14 @@ impl Container {
         judge(&answer.stdout)?;
         match fs::read_to_string(folder.join("written")) {
             Ok(written) if written.trim() == "held" => Ok(()),
-            _ => Err("what is written in a container does not arrive here: the engine is on another machine, or \
+            _ => Err(
+                "what is written in a container does not arrive here: the engine is on another machine, or \
                       changes users"
-                .to_owned()),
+                    .to_owned(),
+            ),
         }
     }
 }
-
 
 fn trial(root: &Path) -> io::Result<()> {
     fs::create_dir_all(root.join("work"))?;
@@ -201,7 +202,10 @@ pub(super) fn read(engine: Engine, info: &Value) -> Result<Facts, String> {
     };
     if !limits_memory || !limits_processes {
         let what = if limits_memory { "processes" } else { "memory" };
-        return Err(format!("{} cannot limit {what} here: control groups are not at its disposal", engine.name()));
+        return Err(format!(
+            "{} cannot limit {what} here: control groups are not at its disposal",
+            engine.name()
+        ));
     }
     let version = version.and_then(Value::as_str).unwrap_or("unknown").to_owned();
     let ulimits = ulimits(podman);

@@ -70,7 +70,8 @@ fn narrowed(mut list: Value) -> Option<Value> {
         rule.get_mut("names")?.as_array_mut()?.retain(stays);
     }
     rules.retain(|rule| rule["names"].as_array().is_some_and(|names| !names.is_empty()));
-    rules.push(json!({ "names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": NOT_PERMITTED, "args": [] }));
+    rules
+        .push(json!({ "names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": NOT_PERMITTED, "args": [] }));
     rules.push(json!({ "names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": UNKNOWN, "args": [] }));
     let plain = json!({ "index": 0, "value": NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ" });
     rules.push(json!({ "names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [plain] }));

@@ -34,7 +34,9 @@ impl Container {
         let words: Vec<_> = vessel.remove.iter().map(String::as_str).collect();
         match self.cli.ask(&words, LIMIT).await {
             Ok(_) => tracing::info!(name, "a container that an earlier gateway left was removed"),
-            Err(why) => tracing::warn!(name, why, "a container that an earlier gateway left cannot be removed"),
+            Err(why) => {
+                tracing::warn!(name, why, "a container that an earlier gateway left cannot be removed")
+            }
         }
     }
 }

@@ -34,7 +34,8 @@ impl Archive {
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.entries += 1;
         let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let numbers = [self.entries, mode, 0, 0, 1, 0, length(content.len()), 0, 0, 0, 0, length(name.len() + 1), 0];
+        let numbers =
+            [self.entries, mode, 0, 0, 1, 0, length(content.len()), 0, 0, 0, 0, length(name.len() + 1), 0];
         let mut header = "070701".to_owned();
         for number in numbers {
             let _ = write!(header, "{number:08x}");

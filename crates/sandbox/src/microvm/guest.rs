@@ -12,10 +12,12 @@ use super::kernel::Kernel;
 use crate::script::{Script, quoted};
 
 /// Where the programs and libraries of this machine are. Nothing else of it is shown, so that nothing has to be hidden.
-const PROGRAMS: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ssl"];
+const PROGRAMS: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ssl"];
 
 /// Files that programs expect, copied.
-const FILES: [&str; 5] = ["etc/group", "etc/ld.so.cache", "etc/nsswitch.conf", "etc/passwd", "etc/os-release"];
+const FILES: [&str; 5] =
+    ["etc/group", "etc/ld.so.cache", "etc/nsswitch.conf", "etc/passwd", "etc/os-release"];
 
 /// A folder of this machine that a machine sees at the same or another path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +81,12 @@ impl Guest<'_> {
 
     /// What runs first and last. It says `s` when it needs nothing from here any more, and at the end how it went.
     fn init(&self) -> String {
-        let mut text = "#!/begin/busybox sh\nb=/begin/busybox\nexport PATH=/usr/bin:/usr/sbin:/bin:/sbin\n".to_owned();
-        text.push_str("$b mount -t devtmpfs dev /dev\n$b mount -t proc proc /proc\n$b mount -t sysfs sys /sys\n");
-        text.push_str("$b mkdir -p /dev/pts /dev/shm\n$b mount -t devpts pts /dev/pts\n");
+        let mut text =
+            "#!/begin/busybox sh\nb=/begin/busybox\nexport PATH=/usr/bin:/usr/sbin:/bin:/sbin\n".to_owned();
+        text.push_str(
+            "$b mount -t devtmpfs dev /dev\n$b mount -t proc proc /proc\n$b mount -t sysfs sys /sys\n",
+        );
+        text.push_str("$b chmod 755 /\n$b mkdir -p /dev/pts /dev/shm\n$b mount -t devpts pts /dev/pts\n");
         text.push_str("for at in /run /var/tmp /dev/shm; do $b mount -t tmpfs -o mode=1777,nosuid,nodev tmp $at; done\n");
         for (index, module) in self.kernel.modules.iter().enumerate() {
             text.push_str(&format!("$b insmod /{}\n", module_name(index, module)));
@@ -106,8 +111,8 @@ impl Guest<'_> {
         );
         match self.terminal {
             Some(PtySize { columns, rows }) => text.push_str(&format!(
-                "$b stty -F /dev/hvc0 rows {rows} cols {columns} sane\n\
-                 $b setsid -c {run} </dev/hvc0 >/dev/hvc0 2>&1\n"
+                "$b setsid -c $b sh -c '$0 stty sane rows {rows} cols {columns}; exec {run}' $b \
+                 </dev/hvc0 >/dev/hvc0 2>&1\n"
             )),
             None => text.push_str(&format!("{run} <$port_in >$port_out 2>$port_err\n")),
         }

@@ -48,8 +48,9 @@ fn kernel(image: &Path) -> Result<Kernel, String> {
     let folder = Path::new("/lib/modules").join(&version);
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     let (dependencies, builtin) = (read("modules.dep"), read("modules.builtin"));
-    let modules = modules(&dependencies, &builtin)
-        .map_err(|name| format!("the kernel {version} has no {name} (its modules belong in {})", folder.display()))?;
+    let modules = modules(&dependencies, &builtin).map_err(|name| {
+        format!("the kernel {version} has no {name} (its modules belong in {})", folder.display())
+    })?;
     let modules = modules.into_iter().map(|module| folder.join(module)).collect();
     Ok(Kernel { image: image.to_owned(), version, modules })
 }
@@ -60,7 +61,8 @@ fn version(image: &[u8]) -> Option<String> {
         return None;
     }
     let at = usize::from(u16::from_le_bytes(image.get(0x20E..0x210)?.try_into().ok()?)) + 0x200;
-    let text: Vec<u8> = image.get(at..)?.iter().copied().take_while(|byte| byte.is_ascii_graphic()).take(128).collect();
+    let text: Vec<u8> =
+        image.get(at..)?.iter().copied().take_while(|byte| byte.is_ascii_graphic()).take(128).collect();
     String::from_utf8(text).ok().filter(|text| !text.is_empty() && !text.contains('/'))
 }
 

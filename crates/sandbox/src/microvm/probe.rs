@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_policy::{Access, Confinement, Exit, Limits, Network, Profile, Running as _, Sink, Start, Stream};
+use tidegate_policy::{
+    Access, Confinement, Exit, Limits, Network, Profile, Running as _, Sink, Start, Stream,
+};
 
 use super::Qemu;
 use super::kernel::{self, Kernel};
@@ -56,14 +58,18 @@ impl Qemu {
             return Err("machines are made on x86-64 only".to_owned());
         }
         let need = |name: &str, package: &str| {
-            self.finds(name).ok_or_else(|| format!("there is no {name} on PATH (on Debian: apt-get install {package})"))
+            self.finds(name)
+                .ok_or_else(|| format!("there is no {name} on PATH (on Debian: apt-get install {package})"))
         };
         let qemu = need("qemu-system-x86_64", "qemu-system-x86")?;
         let busybox = need("busybox", "busybox-static")?;
         need("setpriv", "util-linux")?;
         need("prlimit", "util-linux")?;
         if !is_static(&busybox) {
-            return Err(format!("{} needs libraries (on Debian: apt-get install busybox-static)", busybox.display()));
+            return Err(format!(
+                "{} needs libraries (on Debian: apt-get install busybox-static)",
+                busybox.display()
+            ));
         }
         let kernel = kernel::find(self.settings.kernel.as_deref())?;
         Ok(Facts { qemu, kernel, busybox, kvm: false })
@@ -71,7 +77,8 @@ impl Qemu {
 
     fn finds(&self, name: &str) -> Option<PathBuf> {
         let path = self.settings.path.as_deref().unwrap_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-        let found = std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+        let found =
+            std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
         found.filter(|file| file.is_file()).find_map(|file| file.canonicalize().ok())
     }
 
@@ -79,7 +86,8 @@ impl Qemu {
     async fn try_one(&self, facts: &Facts, limit: Duration) -> Result<(), String> {
         let place = format!("probe-qemu-{}-0", ourselves());
         let root = self.places.join(&place);
-        let made = fs::create_dir_all(root.join("work")).and_then(|()| fs::write(root.join("secret"), "not for machines"));
+        let made = fs::create_dir_all(root.join("work"))
+            .and_then(|()| fs::write(root.join("secret"), "not for machines"));
         let result = match made {
             Ok(()) => self.try_in(facts, &place, &root, limit).await,
             Err(error) => Err(format!("{}: {error}", root.display())),
@@ -99,7 +107,8 @@ impl Qemu {
             network: Network::None,
             limits: Limits { memory: 256 << 20, processes: 64, disk: 16 << 20 },
         };
-        let machine = self.machine(&confinement, Arc::new(facts.clone())).map_err(|error| error.to_string())?;
+        let machine =
+            self.machine(&confinement, Arc::new(facts.clone())).map_err(|error| error.to_string())?;
         let inside = quoted(&folder.to_string_lossy());
         let text = format!(
             "cd {inside} || exit 1\nif [ -e ../secret ]; then echo 'sees other files'; exit 1; fi\n\
@@ -139,7 +148,8 @@ impl Qemu {
 fn is_static(program: &Path) -> bool {
     let Ok(bytes) = fs::read(program) else { return false };
     let head = &bytes[..bytes.len().min(4096)];
-    head.starts_with(b"\x7FELF") && !head.windows(8).any(|window| window == b"ld-linux" || window == b"ld-musl-")
+    head.starts_with(b"\x7FELF")
+        && !head.windows(8).any(|window| window == b"ld-linux" || window == b"ld-musl-")
 }
 
 #[derive(Default)]

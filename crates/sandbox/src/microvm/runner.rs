@@ -187,7 +187,10 @@ impl Machine {
         for (index, shown) in shown.iter().enumerate() {
             let read_only = if shown.access == Access::ReadOnly { ",readonly=on" } else { "" };
             let from = shown.from.display();
-            add("-fsdev", format!("local,id=f{index},path={from},security_model=none,multidevs=remap{read_only}"));
+            add(
+                "-fsdev",
+                format!("local,id=f{index},path={from},security_model=none,multidevs=remap{read_only}"),
+            );
             add("-device", format!("virtio-9p-pci,fsdev=f{index},mount_tag=f{index}"));
         }
         words

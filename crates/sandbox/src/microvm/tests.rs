@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_policy::{
-    Access, Confinement, Exit, Limits, Network, Profile, PtySize, RunError, Running as _, Start,
+    Access, Confinement, Exit, Limits, Network, Profile, PtySize, Resource, RunError, Running as _, Start,
 };
 
 use super::runner::Machine;
@@ -119,7 +119,7 @@ async fn a_machine_runs_what_it_is_told_and_keeps_to_its_limits() {
     let confinement = room.confinement();
     let text = format!(
         "cd {}; echo kept > file; echo kept > /tmp/file; cat; echo \"to errors\" >&2
-         dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; ls -l big | cut -d' ' -f5
+         dd if=/dev/zero of=big bs=1M count=4 2>/dev/null; ls -l big | cut -d' ' -f5
          perl -e '$x = \"a\" x (1 << 20); $x .= $x while 1' >/dev/null 2>&1; echo memory $?; exit 41",
         confinement.folder.display()
     );
@@ -132,7 +132,7 @@ async fn a_machine_runs_what_it_is_told_and_keeps_to_its_limits() {
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(exit, Exit::Code(41), "{said} {}", kept.stderr());
     assert_eq!(lines[0], "typed");
-    assert!(lines[1].parse::<u64>().unwrap() <= 8 << 20, "{said}");
+    assert_eq!(lines[1], (4 << 20).to_string());
     assert!(lines[2].starts_with("memory ") && lines[2] != "memory 0", "{said}");
     assert!(kept.stderr().contains("to errors\n"), "{}", kept.stderr());
     assert_eq!(fs::read_to_string(confinement.folder.join("file")).unwrap(), "kept\n");
@@ -159,6 +159,19 @@ async fn a_machine_has_a_terminal_and_ends_when_it_is_told() {
     says(&kept, "got this").await;
     running.kill();
     assert_eq!(running.wait().await, Exit::Killed);
+}
+
+#[tokio::test]
+async fn a_machine_that_writes_too_much_is_ended() {
+    let Some(room) = room() else { return };
+    let confinement = room.confinement();
+    let text = format!(
+        "cd {}; for i in 1 2 3 4; do dd if=/dev/zero of=$i bs=1M count=6; done; sleep 1000",
+        confinement.folder.display()
+    );
+    let (running, kept) = start_in(&room.machine(&confinement), &text, Start::default()).await;
+    let exit = tokio::time::timeout(BOOTED, running.wait()).await.unwrap();
+    assert_eq!(exit, Exit::Limit { what: Resource::Disk, limit: 8 << 20 }, "{}", kept.stderr());
 }
 
 #[tokio::test]

@@ -71,7 +71,8 @@ async fn a_container_that_is_not_wanted_any_more_when_it_is_made_does_not_stay()
 #[tokio::test]
 async fn what_a_plan_leaves_in_the_background_dies_with_it() {
     let Some(room) = room().await else { return };
-    let program = script("(setsid sleep 1000 &); (trap '' TERM HUP; setsid sh -c 'sleep 1000; :' &); echo left");
+    let program =
+        script("(setsid sleep 1000 &); (trap '' TERM HUP; setsid sh -c 'sleep 1000; :' &); echo left");
     let (exit, kept) = run_in(&room.held(), &program.plan).await;
     assert_eq!((exit, kept.stdout().as_str()), (Exit::Code(0), "left\n"));
     assert_eq!(carriers(&program.mark), [0; 0]);
@@ -106,7 +107,8 @@ async fn a_killed_supervisor_takes_its_container_along() {
 fn entry_of_a_gateway() {
     let Some(root) = std::env::var_os("CONTAINER_ROOT") else { return };
     let mark = std::env::var("CONTAINER_MARK").unwrap();
-    let program = marked_as(mark, &["sh", "-c", "trap '' TERM; (setsid sleep 1000 &); echo ready; sleep 1000"]);
+    let program =
+        marked_as(mark, &["sh", "-c", "trap '' TERM; (setsid sleep 1000 &); echo ready; sleep 1000"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let root = TempDir::new_in(root).unwrap();

@@ -143,7 +143,8 @@ async fn a_container_can_neither_mount_nor_trace_nor_gain_rights() {
 async fn a_fork_bomb_stays_within_its_number_of_processes() {
     let Some(room) = room().await else { return };
     let held = room.held_so(|confinement| confinement.limits.processes = 40);
-    let text = "perl -e '$n = 0; while (defined($p = fork)) { if (!$p) { sleep 1000 } $n++ } print \"$n\\n\"'";
+    let text =
+        "perl -e '$n = 0; while (defined($p = fork)) { if (!$p) { sleep 1000 } $n++ } print \"$n\\n\"'";
     let (exit, said) = outcome(&held, text).await;
     let forked: u32 = said.trim().parse().unwrap();
     assert_eq!(exit, Exit::Code(0));
@@ -193,6 +194,7 @@ async fn many_files_do_not_grow_beyond_the_limit_together() {
     );
     let (exit, _) = outcome(&held, &text).await;
     assert_eq!(exit, Exit::Limit { what: Resource::Disk, limit: 16 << 20 });
-    let written: u64 = fs::read_dir(room.work()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let written: u64 =
+        fs::read_dir(room.work()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(written < 256 << 20, "{written}");
 }

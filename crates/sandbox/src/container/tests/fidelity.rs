@@ -23,7 +23,10 @@ async fn words_and_exit_codes_arrive_as_they_are() {
     assert_eq!(kept.stdout(), "<a b><><it's><\"$HOME\" `id` \\ *><-n><line\nline><ü>");
     let program = script("echo to errors >&2; exit 41");
     let (exit, kept) = run_in(&room.held(), &program.plan).await;
-    assert_eq!((exit, kept.stdout(), kept.stderr()), (Exit::Code(41), String::new(), "to errors\n".to_owned()));
+    assert_eq!(
+        (exit, kept.stdout(), kept.stderr()),
+        (Exit::Code(41), String::new(), "to errors\n".to_owned())
+    );
     let (exit, _) = run_in(&room.held(), &script("kill -9 $$").plan).await;
     assert_eq!(exit, Exit::Code(137));
 }
@@ -34,7 +37,10 @@ async fn steps_are_taken_as_a_shell_would() {
     let say = |text: &str| vec![launch(&["echo", text])];
     let steps = [
         step(Join::Then, say("\\tone")),
-        step(Join::And, vec![launch(&["printf", "b\\na\\n"]), launch(&["sort"]), launch(&["head", "-n", "1"])]),
+        step(
+            Join::And,
+            vec![launch(&["printf", "b\\na\\n"]), launch(&["sort"]), launch(&["head", "-n", "1"])],
+        ),
         step(Join::Or, say("not this")),
         step(Join::Then, vec![launch(&["false"])]),
         step(Join::And, say("nor this")),
@@ -50,10 +56,13 @@ async fn the_environment_is_that_of_the_plan_and_the_client_has_nothing_of_it() 
     let Some(room) = room().await else { return };
     let mut env = path();
     let key = format!("key-{}-of the\n operator's $(x)", std::process::id());
-    for (name, value) in [("KEY", key.as_str()), ("LD_PRELOAD", "/nowhere.so"), ("DOCKER_HOST", "tcp://192.0.2.1:1")] {
+    for (name, value) in
+        [("KEY", key.as_str()), ("LD_PRELOAD", "/nowhere.so"), ("DOCKER_HOST", "tcp://192.0.2.1:1")]
+    {
         env.insert(name.to_owned(), value.to_owned());
     }
-    let text = "printf '%s' \"$KEY\" | wc -c; env | sed -n 's/=.*//p' | sort | tr '\\n' ' '; echo ready; sleep 1000";
+    let text =
+        "printf '%s' \"$KEY\" | wc -c; env | sed -n 's/=.*//p' | sort | tr '\\n' ' '; echo ready; sleep 1000";
     let plan = plan_of(&[step(Join::Then, vec![launch(&["sh", "-c", text])])], "/", &env);
     let (running, kept) = start_in(&room.held(), &plan, Start::default()).await;
     kept.wait_for("ready").await;
@@ -61,7 +70,8 @@ async fn the_environment_is_that_of_the_plan_and_the_client_has_nothing_of_it() 
     let (length, names) = said.split_once('\n').unwrap();
     assert_eq!(length.trim(), key.len().to_string());
     for name in names.trim_end_matches("ready\n").split_whitespace() {
-        let known = ["DOCKER_HOST", "HOME", "KEY", "LANG", "LD_PRELOAD", "OLDPWD", "PATH", "PWD", "SHLVL", "TMPDIR"];
+        let known =
+            ["DOCKER_HOST", "HOME", "KEY", "LANG", "LD_PRELOAD", "OLDPWD", "PATH", "PWD", "SHLVL", "TMPDIR"];
         assert!(known.contains(&name), "{name}");
     }
     let mut clients = 0;

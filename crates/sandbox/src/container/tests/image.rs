@@ -27,11 +27,21 @@ pub(super) fn image() -> Result<&'static str, String> {
     }
     let root = TempDir::new().unwrap();
     fill(root.path());
-    let mut tar = Command::new("tar").arg("-C").arg(root.path()).args(["-c", "."]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut tar = Command::new("tar")
+        .arg("-C")
+        .arg(root.path())
+        .args(["-c", "."])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let files = tar.stdout.take().unwrap();
     let imported = Command::new("podman").args(["import", "-", IMAGE]).stdin(files).output().unwrap();
     tar.wait().unwrap();
-    if imported.status.success() { Ok(IMAGE) } else { Err(format!("podman imports no image: {}", said(&imported))) }
+    if imported.status.success() {
+        Ok(IMAGE)
+    } else {
+        Err(format!("podman imports no image: {}", said(&imported)))
+    }
 }
 
 fn fill(root: &Path) {
@@ -47,7 +57,9 @@ fn fill(root: &Path) {
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
     fs::copy("/usr/bin/perl", root.join("usr/bin/perl")).unwrap();
     let libraries = Command::new("ldd").arg("/usr/bin/perl").output().unwrap();
-    for word in String::from_utf8(libraries.stdout).unwrap().split_whitespace().filter(|word| word.starts_with('/')) {
+    for word in
+        String::from_utf8(libraries.stdout).unwrap().split_whitespace().filter(|word| word.starts_with('/'))
+    {
         let to = root.join(word.trim_start_matches('/'));
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(word, to).unwrap();
