@@ -49,6 +49,17 @@ need_chromium() {
   command -v chromium >/dev/null 2>&1
 }
 
+# What holds programs of agents. Installs Debian's when it may; without it Landlock is tested alone.
+need_bubblewrap() {
+  command -v bwrap >/dev/null 2>&1 && return
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null 2>&1; then
+    say 'bubblewrap is missing: installing it'
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null 2>&1 ||
+      say 'bubblewrap could not be installed'
+  fi
+  command -v bwrap >/dev/null 2>&1
+}
+
 # Where cargo puts what it builds, whatever decides that.
 target_folder() {
   cargo metadata --format-version 1 --no-deps --offline --locked | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'

@@ -74,6 +74,13 @@ impl Sandboxes {
         self
     }
 
+    /// Only this backend, where somebody wants to see that very one.
+    #[must_use]
+    pub fn only(mut self, backend: &str) -> Self {
+        self.backends.retain(|probed| probed.backend.name() == backend);
+        self
+    }
+
     /// What works here and what does not. Probes whatever was not probed yet, all at once.
     pub async fn report(&self) -> Vec<Report> {
         let looking = self.backends.iter().map(|probed| {
