@@ -99,6 +99,9 @@ compile_tests() {
 
 run_tests() {
   local filter=()
+  # Without it the tests of containers say themselves that they were skipped.
+  need_podman || true
+  need_bubblewrap || skipped 'sandboxes in namespaces: bubblewrap is missing and could not be installed'
   if has_nextest; then
     if [[ $mode == quick ]]; then
       filter=(-E 'not (test(/(^|::)postgres::/) or binary_id(tidegate-storage-postgres::it))')
@@ -154,8 +157,6 @@ else
   suite 'no fault points without debug assertions' no_fault_points
   if has_doc_tests; then suite 'documentation tests' cargo test --locked --workspace --doc --quiet; fi
   suite 'a mock that is not ours' start_aimock
-  # Without it the tests of containers say that they were skipped.
-  need_podman || true
   suite 'tests' run_tests
   suite 'page in a browser' browser_tests
   suite 'official SDKs against the model server' scripts/sdk/run.sh

@@ -25,6 +25,7 @@ use crate::app::{App, config_file, now_ms};
 use crate::failure::{Failure, With as _};
 use crate::output::complain;
 use crate::registry::registry;
+use crate::sandboxes::sandboxes;
 use crate::store::{Access, open};
 use crate::texts;
 use crate::toolbox::toolbox;
@@ -139,7 +140,7 @@ impl Held {
         let tenant = settings.scope(None)?.tenant;
         let standings = Arc::new(StoredStandings::new(Arc::clone(&store), tenant.clone()));
         let models = Arc::new(registry(app, home, loaded, standings));
-        let toolbox = toolbox(app, home, &settings)?;
+        let toolbox = toolbox(app, &settings, Arc::new(sandboxes(app, home, &settings)?))?;
         let options = Options { models, toolbox, ..Options::passing(tenant, settings) };
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
         // Without a socket the others wait for the lock: slower, and still right.

@@ -8,6 +8,7 @@ use crate::SUPERVISE;
 use crate::app::App;
 use crate::failure::Failure;
 
+/// Nothing is tried before a program is started.
 pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<Sandboxes, Failure> {
     let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
     let places = home.sandboxes();
@@ -18,7 +19,7 @@ pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<S
         supervisor.clone(),
         places.clone(),
     ));
-    Ok(others.into_iter().fold(Sandboxes::new(supervisor, places), Sandboxes::with))
+    Ok(others.into_iter().fold(Sandboxes::new(supervisor, places, None), Sandboxes::with))
 }
 
 #[cfg(target_os = "linux")]

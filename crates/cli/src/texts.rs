@@ -2,6 +2,7 @@
 
 pub(crate) mod chat;
 pub(crate) mod runs;
+pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod tools;
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tidegate_engine::{Home, Settings, Toolbox};
+use tidegate_engine::{Settings, ToolContext, Toolbox};
 use tidegate_net::{Client, Guard};
-use tidegate_policy::{Permitted, Preparation};
-use tidegate_protocol::ErrorCode;
+use tidegate_policy::{Permitted, Preparation, Profile};
+use tidegate_protocol::{ErrorCode, Scope};
 use tidegate_runtime::SystemClock;
+use tidegate_sandbox::Sandboxes;
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
@@ -17,19 +18,34 @@ use tidegate_tools::{
 
 use crate::app::App;
 use crate::failure::{Failure, Message};
-use crate::sandboxes::sandboxes;
+use crate::output::complain;
+use crate::texts;
 
 /// Everything the engine needs to run tools.
-pub(crate) fn toolbox(app: &App, home: &Home, settings: &Settings) -> Result<Toolbox, Failure> {
+pub(crate) fn toolbox(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
-        confiner: Arc::new(sandboxes(app, home, settings)?),
+        confiner: sandboxes,
         processes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         forbidden: Vec::new(),
     })
+}
+
+/// Says that nothing holds the programs of a conversation, if that is so and it can start any.
+pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, session: &str) {
+    if settings.profile(scope, session) != Profile::None {
+        return;
+    }
+    let starts_programs = settings
+        .pipeline(scope, &ToolContext::default())
+        .is_ok_and(|pipeline| !pipeline.tools(["exec"], settings.trust(scope, session)).is_empty());
+    if starts_programs {
+        let keys = settings.confinement_keys(scope, session);
+        complain(&app.fill(texts::sandbox::BARE, &[("agent", &scope.agent), ("key", &keys.profile)]));
+    }
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

@@ -54,7 +54,7 @@ pub use live::{Answer, Partial};
 pub use sessions::{
     Branch, ExportFormat, NameError, NewBranch, answering_session_key, export, session_key, session_name,
 };
-pub use settings::{GroupTools, Settings, SettingsError, ToolContext, Wish};
+pub use settings::{ConfinementKeys, GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use stop::{StopFilter, stop_stored};

@@ -1,6 +1,6 @@
 //! How programs are held: what they see, what they reach, what they may use up. Data only; crate `sandbox` makes it true.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -84,6 +84,12 @@ pub struct Confinement {
 pub trait Confiner: Send + Sync {
     /// What starts programs held like this, or why nothing can. It never answers with anything weaker.
     fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError>;
+
+    /// Whether programs held like this find a file of the machine at its own path. What they do not find they cannot
+    /// start either.
+    fn shows(&self, _confinement: &Confinement, _path: &Path) -> bool {
+        true
+    }
 }
 
 impl dyn Confiner {

@@ -43,7 +43,8 @@ pub(crate) fn script(
     let mut text = String::new();
     let mut values = BTreeMap::new();
     for name in OF_THE_ENGINE {
-        if !env.contains_key(name) && !(terminal && name == "TERM") {
+        let stays = terminal && name == "TERM";
+        if !stays && !env.contains_key(name) {
             let _ = writeln!(text, "unset {name}");
         }
     }

@@ -33,6 +33,7 @@ use crate::failure::Failure;
 use crate::output::{complain, print_json};
 use crate::reach::{Found, Held, Seeker};
 use crate::store::open_existing;
+use crate::toolbox::mention_bare;
 use crate::{Outcome, texts};
 
 /// A tool failed, and whoever asked wanted to know.
@@ -59,6 +60,10 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     let scope = settings.scope(parsed.value("agent"))?;
     check::allowed_tools(app, command, &settings, request.tools.allow.as_deref())?;
     check::mention_command(app, &request.text);
+    let key = SessionKey::named(scope.clone(), &request.session).to_string();
+    if !json {
+        mention_bare(app, &settings, &scope, &key);
+    }
     let wish = request.wish(parsed);
     let spec = request.refine(settings.asked_spec(&scope, &wish)?);
     let forbidden = settings.run_spec(&scope, &wish).err();

@@ -16,6 +16,7 @@ use crate::failure::{Failure, With as _};
 use crate::output::complain;
 use crate::registry::registry;
 use crate::store::open_existing;
+use crate::toolbox::mention_bare;
 use crate::{Outcome, texts};
 
 pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -33,6 +34,7 @@ pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outc
     let usual = spec.models.first().map(ToString::to_string).unwrap_or_default();
     let names = names(app, &home, &loaded);
     let key = SessionKey::named(scope.clone(), &opening.session);
+    mention_bare(app, &settings, &scope, &key.to_string());
     let models: Models = Box::new(move |word| meant(&settings, &scope, word));
     block_on(async {
         let chosen = match &opening.model {

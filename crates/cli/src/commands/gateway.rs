@@ -13,9 +13,11 @@ use tidegate_config::schema::Bind;
 use tidegate_config::{Loaded, Origin};
 use tidegate_engine::{Drain, Engine, Home, HomeLock, Options, Settings, StoredStandings, Wish};
 use tidegate_gateway::{ServeError, Server, ServerOptions};
+use tidegate_policy::Profile;
 use tidegate_protocol::api::LoginLink;
-use tidegate_protocol::{Connector, ErrorCode, RunState};
+use tidegate_protocol::{Connector, ErrorCode, RunState, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
+use tidegate_sandbox::Sandboxes;
 
 use self::hold::{hold, mention_holder};
 use super::channels::without_connector;
@@ -25,9 +27,10 @@ use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, table};
 use crate::registry::registry;
+use crate::sandboxes::sandboxes;
 use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
-use crate::toolbox::toolbox;
+use crate::toolbox::{mention_bare, toolbox};
 use crate::{Outcome, log, texts};
 
 /// How long a live gateway may take for a small answer.
@@ -91,6 +94,28 @@ fn port(command: &'static Command, parsed: &Parsed, loaded: &Loaded) -> Result<u
     })
 }
 
+/// Finds out what can hold programs, and notes it where somebody looks who wonders.
+async fn test_sandboxes(sandboxes: Arc<Sandboxes>, wanted: Profile) {
+    let reports = sandboxes.report_on(|profile| profile == wanted || profile != Profile::Microvm).await;
+    for report in &reports {
+        let (backend, detail) = (report.backend, report.probe.detail());
+        tracing::info!(
+            profile = report.profile.name(),
+            backend,
+            works = report.probe.works(),
+            detail,
+            "sandbox"
+        );
+    }
+    let works = reports.iter().any(|report| report.profile == wanted && report.probe.works());
+    if wanted != Profile::None && !works {
+        tracing::warn!(
+            profile = wanted.name(),
+            "no sandbox of the configured profile works: programs are refused"
+        );
+    }
+}
+
 /// The gateway of this process.
 struct Host {
     engine: Engine,
@@ -122,15 +147,21 @@ impl Host {
         let store = open_to_stay(home, &loaded.config, Access::Write).await?;
         let settings = Settings::new(loaded);
         let scope = settings.scope(None)?;
+        let main = SessionKey::named(scope.clone(), "main").to_string();
+        mention_bare(app, &settings, &scope, &main);
+        let sandboxes = Arc::new(sandboxes(app, home, &settings)?);
         let standings = Arc::new(StoredStandings::new(Arc::clone(&store), scope.tenant.clone()));
         let options = Options {
             connectors: connectors(loaded, home, &scope),
             stays: true,
             models: Arc::new(registry(app, home, loaded, standings)),
-            toolbox: toolbox(app, home, &settings)?,
+            toolbox: toolbox(app, &settings, Arc::clone(&sandboxes))?,
             ..Options::passing(scope.tenant.clone(), settings)
         };
+        let profile = options.settings.profile(&scope, &main);
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
+        // Nobody waits for it; what does not work is told before the first program needs it.
+        drop(tidegate_runtime::spawn("sandbox self-test", test_sandboxes(sandboxes, profile)));
         let stop = Shutdown::new();
         let options = ServerOptions {
             address: (ip, port).into(),

@@ -6,6 +6,8 @@ use serde_json::json;
 use tidegate_config::Origin;
 use tidegate_config::schema::Backend;
 use tidegate_engine::Settings;
+use tidegate_policy::Profile;
+use tidegate_protocol::SessionKey;
 use tidegate_runtime::catalogue::Text;
 
 use super::block_on;
@@ -18,7 +20,9 @@ use crate::{Outcome, texts};
 pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
-    let tenant = Settings::new(&loaded).scope(None)?.tenant;
+    let settings = Settings::new(&loaded);
+    let scope = settings.scope(None)?;
+    let tenant = scope.tenant.clone();
     let backend = match loaded.config.storage.backend {
         Backend::Sqlite => "sqlite",
         Backend::Postgres => "postgres",
@@ -87,6 +91,10 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
             rows.push(row(texts::STATUS_OUTBOX, list(&status.outbox)));
         }
     }
+    let main = SessionKey::named(scope.clone(), "main").to_string();
+    let profile = settings.profile(&scope, &main);
+    let bare = if profile == Profile::None { app.say(texts::sandbox::STATUS_BARE) } else { "" };
+    rows.push(row(texts::sandbox::STATUS_SANDBOX, format!("{}{bare}", profile.name())));
     if let Some(holder) = holder {
         rows.push(row(texts::STATUS_HOLDER, holder));
     }

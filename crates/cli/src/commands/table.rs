@@ -3,8 +3,8 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, models, outbox, runs, sessions,
-    status, stop, tools, usage,
+    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, models, outbox, runs, sandbox,
+    sessions, status, stop, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -97,6 +97,15 @@ const ROOT: Flag = flag(
     "the folder that the tool is held to (default: this one)",
     "工具限定的目录（默认：当前目录）",
 );
+
+const SANDBOX_PROFILE: Flag = flag(
+    "profile",
+    Takes::Value("name"),
+    "none, local, container or microvm (default: the configured one)",
+    "none、local、container 或 microvm（默认：配置的）",
+);
+const SANDBOX_SESSION: Flag =
+    flag("session", Takes::Value("name"), "of this conversation (default main)", "该会话的（默认 main）");
 
 const SESSION: Flag =
     flag("session", Takes::Value("name"), "the conversation (default main)", "会话（默认 main）");
@@ -278,6 +287,13 @@ rows! {
         "allow a command for good without being asked first", "无需询问，始终允许某个命令";
     ["approvals" "allowlist" "remove"] "<id>" (1, 1) &[], Option, approvals::remove,
         "ask again from now on", "删除规则，今后重新询问";
+    ["sandbox" "status"] "" (0, 0) &[AGENT], Option, sandbox::status,
+        "what can hold the programs that agents start, and why others cannot", "显示可用于隔离程序的方式，以及其他方式为何不可用";
+    ["sandbox" "test"] "-- <program> [arguments]" (1, usize::MAX)
+        &[AGENT, SANDBOX_PROFILE, ROOT], Option, sandbox::test,
+        "run a program as the agent's programs are held, and say how that is", "按 agent 的隔离方式运行一个程序，并说明隔离情况";
+    ["sandbox" "explain"] "" (0, 0) &[AGENT, SANDBOX_SESSION, ROOT], Option, sandbox::explain,
+        "how an agent's programs are held, and which key of the configuration says so", "说明 agent 的程序如何隔离，以及由哪个配置项决定";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
         "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";
     ["channels" "list"] "" (0, 0) &[], Option, channels::list,

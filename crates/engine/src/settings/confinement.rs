@@ -10,31 +10,50 @@ use tidegate_policy::{Access, Confinement, Digest, Limits, Network, Profile};
 use tidegate_protocol::{Scope, SessionKey};
 
 use super::Settings;
+use crate::home::Home;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Where the programs of a conversation work.
+/// The keys of the configuration that say how programs are held, whether or not they are written there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Folder {
-    /// In the agent's workspace.
-    Workspace,
-    /// In a folder that is theirs alone, below that of the sandboxes.
-    Own,
+pub struct ConfinementKeys {
+    pub profile: String,
+    pub place: String,
+    pub access: String,
+    pub network: String,
+    pub limits: String,
 }
 
 impl Settings {
+    /// Which keys decide about the programs of a conversation.
+    pub fn confinement_keys(&self, scope: &Scope, session: &str) -> ConfinementKeys {
+        let own = self.own_sandbox(scope);
+        let key = |is_own: bool, name: &str| {
+            let whose = if is_own { format!("list[{}]", scope.agent) } else { "defaults".to_owned() };
+            format!("agents.{whose}.sandbox.{name}")
+        };
+        let profile = if self.config.tools.exec.host == ExecHost::Gateway {
+            "tools.exec.host".to_owned()
+        } else if self.holds(scope, session) {
+            key(own.profile.is_some(), "profile")
+        } else {
+            key(own.mode.is_some(), "mode")
+        };
+        ConfinementKeys {
+            profile,
+            place: key(own.scope.is_some(), "scope"),
+            access: key(own.workspace_access.is_some(), "workspaceAccess"),
+            network: key(own.network.is_some(), "network"),
+            limits: key(own.limits.is_some(), "limits"),
+        }
+    }
+
     /// What holds the programs of a conversation, `session` being its key as text.
     pub fn profile(&self, scope: &Scope, session: &str) -> Profile {
-        let (own, all) = (self.own_sandbox(scope), &self.config.agents.defaults.sandbox);
-        let main = session == SessionKey::named(scope.clone(), "main").to_string();
-        let held = match own.mode.unwrap_or(all.mode) {
-            SandboxMode::Off => false,
-            SandboxMode::NonMain => !main,
-            SandboxMode::All => true,
-        };
-        if !held || self.config.tools.exec.host == ExecHost::Gateway {
+        if !self.holds(scope, session) || self.config.tools.exec.host == ExecHost::Gateway {
             return Profile::None;
         }
+        let (own, all) = (self.own_sandbox(scope), &self.config.agents.defaults.sandbox);
         match own.profile.unwrap_or(all.profile) {
             SandboxProfile::None => Profile::None,
             SandboxProfile::Local => Profile::Local,
@@ -43,11 +62,24 @@ impl Settings {
         }
     }
 
-    /// Where they work. Those that nothing holds work in the workspace.
-    pub(crate) fn folder(&self, scope: &Scope, session: &str) -> Folder {
+    /// Whether the conversation is one of those whose programs are held.
+    fn holds(&self, scope: &Scope, session: &str) -> bool {
+        let mode = self.own_sandbox(scope).mode.unwrap_or(self.config.agents.defaults.sandbox.mode);
+        match mode {
+            SandboxMode::Off => false,
+            SandboxMode::NonMain => session != SessionKey::named(scope.clone(), "main").to_string(),
+            SandboxMode::All => true,
+        }
+    }
+
+    /// Where they work: in the agent's workspace, or in the folder that a sandbox has in its place. Those that nothing
+    /// holds work in the workspace.
+    pub fn working_folder(&self, scope: &Scope, session: &str, home: &Home) -> PathBuf {
         match self.workspace_access(scope) {
-            WorkspaceAccess::None if self.profile(scope, session) != Profile::None => Folder::Own,
-            _ => Folder::Workspace,
+            WorkspaceAccess::None if self.profile(scope, session) != Profile::None => {
+                home.sandboxes().join(self.sandbox_place(scope, session)).join("work")
+            }
+            _ => self.workspace(&scope.agent, home),
         }
     }
 

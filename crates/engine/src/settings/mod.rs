@@ -29,7 +29,7 @@ use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
 pub(crate) use choices::USUAL_MODEL;
-pub(crate) use confinement::Folder;
+pub use confinement::ConfinementKeys;
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
 pub use tools::{GroupTools, ToolContext};

@@ -6,13 +6,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_policy::{Requester, Runner};
-use tidegate_protocol::Scope;
+use tidegate_policy::{Confinement, Profile, Requester, Runner};
 use tidegate_tools::Place;
 
 use super::Invoke;
 use crate::error::EngineError;
-use crate::settings::Folder;
 use crate::start::Core;
 
 /// What commands may name, as the exec stage reads it.
@@ -49,12 +47,26 @@ impl Core {
             actor: invoke.principal.actor().to_owned(),
             root: root.to_string_lossy().into_owned(),
         };
-        Ok(Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false })
+        let mut place =
+            Place { requester, root, forbidden, env: self.toolbox.env.clone(), background: false };
+        self.leave_out_hidden_programs(&mut place);
+        Ok(place)
+    }
+
+    /// A name means a program that can be started there: what a sandbox does not show is not searched.
+    fn leave_out_hidden_programs(&self, place: &mut Place) {
+        let confinement = self.confinement(place);
+        let Some(search) = place.env.get_mut("PATH").filter(|_| confinement.profile != Profile::None) else {
+            return;
+        };
+        let confiner = &self.toolbox.confiner;
+        let shown = search.split(':').filter(|folder| confiner.shows(&confinement, Path::new(folder)));
+        *search = shown.collect::<Vec<_>>().join(":");
     }
 
     /// The folder that a call is held to, without links. Our own state is none; an agent's workspace in it is.
     fn root(&self, invoke: &Invoke) -> Result<PathBuf, EngineError> {
-        let workspace = self.working_folder(&invoke.scope, &invoke.session);
+        let workspace = self.settings.working_folder(&invoke.scope, &invoke.session, self.lock.home());
         let asked = invoke.root.as_ref().unwrap_or(&workspace);
         let unusable = |cause| EngineError::HomeUnusable { path: asked.clone(), cause };
         if invoke.root.is_none() {
@@ -71,20 +83,14 @@ impl Core {
         Ok(root)
     }
 
-    /// The agent's workspace, or the folder that a sandbox has in its place.
-    fn working_folder(&self, scope: &Scope, session: &str) -> PathBuf {
-        let home = self.lock.home();
-        match self.settings.folder(scope, session) {
-            Folder::Workspace => self.settings.workspace(&scope.agent, home),
-            Folder::Own => home.sandboxes().join(self.settings.sandbox_place(scope, session)).join("work"),
-        }
-    }
-
     /// What starts the programs of a call that is made there.
     pub(super) fn runner(&self, place: &Place) -> Arc<dyn Runner> {
+        self.toolbox.confiner.runner_or_refusal(&self.confinement(place))
+    }
+
+    fn confinement(&self, place: &Place) -> Confinement {
         let Requester { scope, session, .. } = &place.requester;
-        let confinement = self.settings.confinement(scope, session, &place.root, place.forbidden.clone());
-        self.toolbox.confiner.runner_or_refusal(&confinement)
+        self.settings.confinement(scope, session, &place.root, place.forbidden.clone())
     }
 }
 

@@ -123,8 +123,7 @@ impl Making<'_> {
         }
         two(words, "--mount", &bound(folder, folder, *access));
         for hidden in hidden.iter().filter(|hidden| hidden.starts_with(folder) && *hidden != folder) {
-            let copy = if self.facts.copies_up { ",notmpcopyup" } else { "" };
-            two(words, "--tmpfs", &format!("{}:ro,size=4k{copy}", hidden.display()));
+            two(words, "--tmpfs", &format!("{}:{}", hidden.display(), self.facts.cover));
         }
     }
 }

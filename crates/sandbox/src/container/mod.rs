@@ -10,7 +10,8 @@ mod probe;
 mod runner;
 mod seccomp;
 mod stale;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 use std::collections::BTreeMap;
@@ -151,7 +152,8 @@ impl Container {
         let paths = confinement.hidden.iter().chain([&confinement.folder, &place]);
         if let Some(path) = command::unspeakable(paths) {
             let why = format!(
-                "the path {path:?} cannot be told to {}: it has a comma, a colon or a quote",
+                "the path {} cannot be told to {}: it has a comma, a colon or a quote",
+                path.display(),
                 self.name()
             );
             return Err(unavailable(why));

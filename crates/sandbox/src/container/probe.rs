@@ -1,6 +1,7 @@
 //! Finding out whether an engine can hold programs here, and what it needs for that.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::{Container, Engine, seccomp};
 use crate::script::Script;
 
 /// For anything an engine is asked here. The first call after the machine was started takes its time.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Nobody needs more open files than this.
 const MOST_FILES: u64 = 65_536;
@@ -35,8 +36,8 @@ pub(super) struct Facts {
     pub(super) limits_swap: bool,
     /// Its own would need more rights than we have.
     pub(super) ulimits: Vec<String>,
-    /// It fills a folder in memory with what it covers unless it is told not to.
-    pub(super) copies_up: bool,
+    /// How a folder is covered. Podman fills what covers it with what is below unless it is told not to.
+    pub(super) cover: &'static str,
     /// Where its own list of system calls is, as long as ours is not made; then ours.
     pub(super) calls: Option<PathBuf>,
 }
@@ -45,7 +46,7 @@ impl Facts {
     pub(super) fn detail(&self) -> String {
         let mut detail = format!("version {}", self.version);
         if let Some(runtime) = &self.runtime {
-            detail.push_str(&format!(", runtime {runtime}"));
+            let _ = write!(detail, ", runtime {runtime}");
         }
         if self.rootless {
             detail.push_str(", without root");
@@ -209,9 +210,10 @@ pub(super) fn read(engine: Engine, info: &Value) -> Result<Facts, String> {
     }
     let version = version.and_then(Value::as_str).unwrap_or("unknown").to_owned();
     let ulimits = ulimits(podman);
+    let cover = if podman { "ro,size=4k,notmpcopyup" } else { "ro,size=4k" };
     let calls = info.pointer("/host/security/seccompProfilePath").and_then(Value::as_str);
     let calls = calls.filter(|path| !path.is_empty()).map(PathBuf::from);
-    Ok(Facts { version, rootless, runtime: None, init: true, limits_swap, ulimits, copies_up: podman, calls })
+    Ok(Facts { version, rootless, runtime: None, init: true, limits_swap, ulimits, cover, calls })
 }
 
 /// What every program may have at most, never more than we may have ourselves: without the right to raise limits an

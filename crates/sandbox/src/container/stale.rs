@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Container;
 use crate::process::is_answered_for;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 impl Container {
     /// Removes what nobody answers for any more.
@@ -35,7 +35,7 @@ impl Container {
         match self.cli.ask(&words, LIMIT).await {
             Ok(_) => tracing::info!(name, "a container that an earlier gateway left was removed"),
             Err(why) => {
-                tracing::warn!(name, why, "a container that an earlier gateway left cannot be removed")
+                tracing::warn!(name, why, "a container that an earlier gateway left cannot be removed");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a machine begins with: a first file system in memory that shows it the programs of this machine, its folders, and
 //! what it is to run.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ const PROGRAMS: [&str; 8] =
 /// Files that programs expect, copied.
 const FILES: [&str; 5] =
     ["etc/group", "etc/ld.so.cache", "etc/nsswitch.conf", "etc/passwd", "etc/os-release"];
+
+/// How folders are shown.
+const NINE: &str = "trans=virtio,version=9p2000.L,msize=262144";
 
 /// A folder of this machine that a machine sees at the same or another path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +93,7 @@ impl Guest<'_> {
         text.push_str("$b chmod 755 /\n$b mkdir -p /dev/pts /dev/shm\n$b mount -t devpts pts /dev/pts\n");
         text.push_str("for at in /run /var/tmp /dev/shm; do $b mount -t tmpfs -o mode=1777,nosuid,nodev tmp $at; done\n");
         for (index, module) in self.kernel.modules.iter().enumerate() {
-            text.push_str(&format!("$b insmod /{}\n", module_name(index, module)));
+            let _ = writeln!(text, "$b insmod /{}", module_name(index, module));
         }
         for (index, shown) in self.shown.iter().enumerate() {
             let to = quoted(&shown.to.to_string_lossy());
@@ -97,9 +101,8 @@ impl Guest<'_> {
                 Access::ReadOnly => "ro,cache=loose",
                 Access::ReadWrite => "rw,nosuid,nodev,cache=mmap",
             };
-            text.push_str(&format!(
-                "$b mkdir -p {to}\n$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,{how} f{index} {to}\n"
-            ));
+            let _ = writeln!(text, "$b mkdir -p {to}");
+            let _ = writeln!(text, "$b mount -t 9p -o {NINE},{how} f{index} {to}");
         }
         text.push_str(PORTS);
         text.push_str("$b ip link set lo up\n$b hostname sandbox\necho s >$port_code\n");
@@ -109,13 +112,14 @@ impl Guest<'_> {
             "prlimit --nproc={processes}:{processes} --fsize={disk}:{disk} --core=0:0 setpriv --reuid={user} \
              --regid={group} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all sh /begin/plan"
         );
-        match self.terminal {
-            Some(PtySize { columns, rows }) => text.push_str(&format!(
+        let _ = match self.terminal {
+            Some(PtySize { columns, rows }) => writeln!(
+                text,
                 "$b setsid -c $b sh -c '$0 stty sane rows {rows} cols {columns}; exec {run}' $b \
-                 </dev/hvc0 >/dev/hvc0 2>&1\n"
-            )),
-            None => text.push_str(&format!("{run} <$port_in >$port_out 2>$port_err\n")),
-        }
+                 </dev/hvc0 >/dev/hvc0 2>&1"
+            ),
+            None => writeln!(text, "{run} <$port_in >$port_out 2>$port_err"),
+        };
         text.push_str("code=$?\necho $code >$port_code\n$b sync\n$b poweroff -f\n");
         text
     }

@@ -61,8 +61,7 @@ fn version(image: &[u8]) -> Option<String> {
         return None;
     }
     let at = usize::from(u16::from_le_bytes(image.get(0x20E..0x210)?.try_into().ok()?)) + 0x200;
-    let text: Vec<u8> =
-        image.get(at..)?.iter().copied().take_while(|byte| byte.is_ascii_graphic()).take(128).collect();
+    let text: Vec<u8> = image.get(at..)?.iter().copied().take_while(u8::is_ascii_graphic).take(128).collect();
     String::from_utf8(text).ok().filter(|text| !text.is_empty() && !text.contains('/'))
 }
 

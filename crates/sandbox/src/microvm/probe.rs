@@ -17,7 +17,7 @@ use crate::script::{Script, quoted};
 
 /// For a machine to boot and end: with help of the processor, and without.
 const WITH_KVM: Duration = Duration::from_secs(20);
-const WITHOUT: Duration = Duration::from_secs(180);
+const WITHOUT: Duration = Duration::from_mins(3);
 
 /// What machines are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -104,7 +104,7 @@ impl Room {
     async fn containers(&self) -> Vec<String> {
         let ours = format!("label=tidegate.home={}", self.container.home());
         let words = ["ps", "--all", "--filter", &ours, "--format", "{{.Names}}"];
-        let answer = self.container.cli.ask(&words, Duration::from_secs(60)).await.unwrap();
+        let answer = self.container.cli.ask(&words, Duration::from_mins(1)).await.unwrap();
         answer.stdout.lines().map(str::to_owned).collect()
     }
 }

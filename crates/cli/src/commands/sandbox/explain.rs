@@ -1,0 +1,49 @@
+//! `sandbox explain`: how programs are held, and by which key. Nothing is started.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use tidegate_policy::Profile;
+use tidegate_runtime::catalogue::Text;
+
+use super::{Known, access, limits, network};
+use crate::Outcome;
+use crate::app::App;
+use crate::arguments::{Command, Parsed};
+use crate::commands::tools::fitted;
+use crate::output::{print, print_json, print_line, printable};
+use crate::texts::sandbox as words;
+
+pub(in crate::commands) fn explain(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+    let Known { scope, confinement, keys, .. } = Known::new(app, parsed)?;
+    if parsed.has("json") {
+        print_json(&json!({
+            "agent": scope.agent,
+            "confinement": confinement,
+            "by": {
+                "profile": keys.profile, "place": keys.place, "access": keys.access,
+                "network": keys.network, "limits": keys.limits,
+            },
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |title: Text, value: String, by: &str| {
+        vec![app.output.dim(app.say(title)), printable(&value), by.to_owned()]
+    };
+    let hidden: Vec<_> = confinement.hidden.iter().map(|path| path.display().to_string()).collect();
+    let rows = [
+        app.say(words::EXPLAIN_TITLES).split(',').map(|title| app.output.dim(title)).collect(),
+        row(words::EXPLAIN_PROFILE, confinement.profile.name().to_owned(), &keys.profile),
+        row(words::EXPLAIN_FOLDER, confinement.folder.display().to_string(), &keys.access),
+        row(words::EXPLAIN_ACCESS, access(app, &confinement).to_owned(), &keys.access),
+        row(words::EXPLAIN_NETWORK, network(app, &confinement), &keys.network),
+        row(words::EXPLAIN_LIMITS, limits(&confinement).join(", "), &keys.limits),
+        row(words::EXPLAIN_PLACE, confinement.place.clone(), &keys.place),
+        row(words::EXPLAIN_HIDDEN, hidden.join(", "), ""),
+    ];
+    print(&fitted(app, &rows))?;
+    if confinement.profile == Profile::None {
+        print_line(app.say(words::BARE_NOTE))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,82 @@
+//! `sandbox`: what holds the programs that agents start.
+
+mod explain;
+mod status;
+mod test;
+
+use std::path::PathBuf;
+
+use tidegate_engine::{ConfinementKeys, Home, Settings};
+use tidegate_policy::{Access, Confinement, Network, Resource};
+use tidegate_protocol::{ErrorCode, Scope, SessionKey};
+
+pub(super) use explain::explain;
+pub(super) use status::status;
+pub(super) use test::test;
+
+use crate::app::{App, home_of};
+use crate::arguments::Parsed;
+use crate::failure::{Failure, With as _};
+use crate::output::printable;
+use crate::texts::sandbox as words;
+use crate::texts::tools::NO_SUCH_FOLDER;
+
+/// How the programs of one conversation are held.
+struct Known {
+    home: Home,
+    settings: Settings,
+    scope: Scope,
+    confinement: Confinement,
+    keys: ConfinementKeys,
+}
+
+impl Known {
+    fn new(app: &App, parsed: &Parsed) -> Result<Self, Failure> {
+        let home = home_of(parsed)?;
+        let loaded = app.config(&home)?;
+        let settings = Settings::new(&loaded);
+        let scope = settings.scope(parsed.value("agent"))?;
+        let named = parsed.value("session").unwrap_or("main");
+        let session = SessionKey::named(scope.clone(), named).to_string();
+        let folder = match parsed.value("root") {
+            Some(root) => real(PathBuf::from(root))?,
+            None => settings.working_folder(&scope, &session, &home),
+        };
+        let hidden = vec![home.root().to_owned()];
+        let confinement = settings.confinement(&scope, &session, &folder, hidden);
+        let keys = settings.confinement_keys(&scope, &session);
+        Ok(Self { home, settings, scope, confinement, keys })
+    }
+}
+
+/// A folder as it really is.
+fn real(folder: PathBuf) -> Result<PathBuf, Failure> {
+    folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
+        let message = NO_SUCH_FOLDER.with(&[("path", &printable(&folder.to_string_lossy()))]);
+        Failure::new(ErrorCode::InvalidValue, message)
+    })
+}
+
+fn access(app: &App, confinement: &Confinement) -> &'static str {
+    app.say(match confinement.access {
+        Access::ReadOnly => words::ACCESS_RO,
+        Access::ReadWrite => words::ACCESS_RW,
+    })
+}
+
+fn network(app: &App, confinement: &Confinement) -> String {
+    match &confinement.network {
+        Network::None => app.say(words::NETWORK_NONE).to_owned(),
+        Network::Full => app.say(words::NETWORK_FULL).to_owned(),
+        Network::Allowlist(hosts) => app.fill(words::NETWORK_HOSTS, &[("hosts", &hosts.join(", "))]),
+    }
+}
+
+fn limits(confinement: &Confinement) -> [String; 3] {
+    let limits = confinement.limits;
+    [
+        Resource::Memory.amount(limits.memory),
+        Resource::Processes.amount(limits.processes.into()),
+        Resource::Disk.amount(limits.disk),
+    ]
+}

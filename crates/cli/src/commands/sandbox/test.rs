@@ -1,0 +1,127 @@
+//! `sandbox test`: runs a program as an agent's programs are held, so that one sees what it can and cannot do.
+
+use std::fs::DirBuilder;
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tidegate_policy::exec::{Plan, PlanPlace};
+use tidegate_policy::{
+    Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Requester, RunError, Sink, Start,
+    Stream,
+};
+use tidegate_protocol::ErrorCode;
+use tidegate_sandbox::Sandboxes;
+use tidegate_tools::{Disk, Place};
+
+use super::{Known, access, limits, network, real};
+use crate::Outcome;
+use crate::app::App;
+use crate::arguments::{Command, Parsed};
+use crate::commands::block_on;
+use crate::failure::{Failure, Message, With as _};
+use crate::output::complain;
+use crate::sandboxes::sandboxes;
+use crate::texts::sandbox as words;
+
+pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
+    let mut known = Known::new(app, parsed)?;
+    if let Some(name) = parsed.value("profile") {
+        let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
+            let message = words::INVALID_PROFILE.with(&[("value", &name)]);
+            Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
+        })?;
+        known.confinement.profile = profile;
+    }
+    if parsed.value("root").is_none() {
+        // The agent may not have worked yet.
+        DirBuilder::new().recursive(true).mode(0o700).create(&known.confinement.folder)?;
+        known.confinement.folder = real(known.confinement.folder.clone())?;
+    }
+    let sandboxes = sandboxes(app, &known.home, &known.settings)?;
+    let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
+    complain(&app.output.dim(&held(app, &known.confinement)));
+    let exit = block_on(async { run(&sandboxes, &known.confinement, &plan).await.map_err(refused) })?;
+    let end = end(app, &exit)?;
+    complain(&app.output.dim(&app.fill(words::ENDED, &[("end", &end)])));
+    Ok(match exit {
+        Exit::Code(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn held(app: &App, confinement: &Confinement) -> String {
+    let [memory, processes, disk] = limits(confinement);
+    let values: [(&str, &dyn std::fmt::Display); 7] = [
+        ("profile", &confinement.profile.name()),
+        ("folder", &confinement.folder.display()),
+        ("access", &access(app, confinement)),
+        ("network", &network(app, confinement)),
+        ("memory", &memory),
+        ("processes", &processes),
+        ("disk", &disk),
+    ];
+    app.fill(words::HELD, &values)
+}
+
+/// The person at the keyboard named the program; nothing in it comes from anybody else.
+fn plan(app: &App, known: &Known, sandboxes: &Sandboxes, words: &[String]) -> Result<Plan, Failure> {
+    let Known { settings, scope, confinement, home, .. } = known;
+    let mut env = settings.command_env(|name| app.env.get(name).map(str::to_owned));
+    if let Some(search) = env.get_mut("PATH") {
+        let shown = search.split(':').filter(|folder| sandboxes.shows(confinement, Path::new(folder)));
+        *search = shown.collect::<Vec<_>>().join(":");
+    }
+    let cwd = confinement.folder.to_string_lossy().into_owned();
+    let place = Place {
+        requester: Requester {
+            scope: scope.clone(),
+            session: "cli".to_owned(),
+            actor: Principal::local_owner(scope.tenant.clone()).actor().to_owned(),
+            root: cwd.clone(),
+        },
+        root: confinement.folder.clone(),
+        forbidden: vec![home.root().to_owned()],
+        env: env.clone(),
+        background: false,
+    };
+    let at = PlanPlace { cwd, env, added_env: std::collections::BTreeMap::new() };
+    Plan::of_argv(words.to_vec(), at, &Disk::new(&place))
+        .map_err(|error| Failure::new(ErrorCode::InvalidValue, Message::plain(error.to_string())))
+}
+
+async fn run(sandboxes: &Sandboxes, confinement: &Confinement, plan: &Plan) -> Result<Exit, RunError> {
+    let runner = sandboxes.runner(confinement)?;
+    let running = runner.start(PermittedPlan::of_operator(plan), Start::default(), Arc::new(Through)).await?;
+    Ok(running.wait().await)
+}
+
+fn end(app: &App, exit: &Exit) -> Result<String, Failure> {
+    Ok(match exit {
+        Exit::Code(code) => app.fill(words::ENDED_CODE, &[("code", code)]),
+        Exit::Signal(signal) => app.fill(words::ENDED_SIGNAL, &[("signal", signal)]),
+        Exit::Limit { what, limit } => app.fill(words::ENDED_LIMIT, &[("limit", &what.amount(*limit))]),
+        Exit::Killed => app.say(words::ENDED_KILLED).to_owned(),
+        Exit::Failed(error) => return Err(refused(error.clone())),
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that mapping an error has")]
+fn refused(error: RunError) -> Failure {
+    Failure::new(ErrorCode::Unavailable, Message::plain(error.to_string()))
+}
+
+/// What a program prints is printed.
+struct Through;
+
+impl Sink for Through {
+    fn write(&self, stream: Stream, bytes: &[u8]) {
+        // Whoever does not read any more is not told either.
+        let _ = match stream {
+            Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
+            Stream::Stderr => std::io::stderr().write_all(bytes),
+        };
+    }
+}

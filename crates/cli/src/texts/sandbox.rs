@@ -1,0 +1,35 @@
+//! What the command line says about sandboxes.
+
+use tidegate_runtime::texts;
+
+texts! {
+    BARE: "WARNING: nothing holds the programs that agent {agent} starts: they have all your rights on this machine ({key}). To hold them again, set agents.defaults.sandbox.profile to local.", "警告：agent {agent} 启动的程序没有任何隔离，拥有你在本机的全部权限（{key}）。要恢复隔离，请将 agents.defaults.sandbox.profile 设为 local。";
+    STATUS_SANDBOX: "sandbox", "沙箱";
+    STATUS_BARE: " (programs have all your rights)", "（程序拥有你的全部权限）";
+    TITLES: "profile,backend,state,what it is or why not", "配置,后端,状态,说明或原因";
+    WORKS: "works", "可用";
+    FAILS: "does not", "不可用";
+    USED: "Agent {agent} uses the profile {profile} ({key}).", "agent {agent} 使用配置 {profile}（{key}）。";
+    USED_FAILS: "Agent {agent} is to use the profile {profile} ({key}), and nothing here makes it true: its programs are refused.", "agent {agent} 应使用配置 {profile}（{key}），但本机没有可用的后端：其程序会被拒绝。";
+    INVALID_PROFILE: "Invalid value for --profile: {value} (none, local, container, microvm)", "--profile 的值无效：{value}（none、local、container、microvm）";
+    HELD: "sandbox: {profile}; folder {folder} ({access}); network {network}; at most {memory}, {processes}, {disk}", "沙箱：{profile}；目录 {folder}（{access}）；网络 {network}；上限 {memory}、{processes}、{disk}";
+    ENDED: "sandbox: {end}", "沙箱：{end}";
+    ENDED_CODE: "it ended with exit code {code}", "以退出码 {code} 结束";
+    ENDED_SIGNAL: "it was ended by signal {signal}", "被信号 {signal} 结束";
+    ENDED_LIMIT: "it was killed: it used more than {limit}", "已终止：超出上限 {limit}";
+    ENDED_KILLED: "it was killed", "已终止";
+    EXPLAIN_TITLES: "what,value,by", "项目,值,由何决定";
+    EXPLAIN_PROFILE: "held by", "隔离方式";
+    EXPLAIN_FOLDER: "works in", "工作目录";
+    EXPLAIN_ACCESS: "may", "权限";
+    EXPLAIN_NETWORK: "network", "网络";
+    EXPLAIN_LIMITS: "at most", "上限";
+    EXPLAIN_PLACE: "shares /tmp and home as", "共享 /tmp 与主目录";
+    EXPLAIN_HIDDEN: "never sees", "不可见";
+    ACCESS_RO: "look at it", "只读";
+    ACCESS_RW: "change it", "读写";
+    NETWORK_NONE: "none", "无";
+    NETWORK_FULL: "everything this machine reaches", "本机可达的一切";
+    NETWORK_HOSTS: "only {hosts}, through the gateway's proxy", "仅 {hosts}，经网关代理";
+    BARE_NOTE: "With the profile none the rest does not hold: programs have all your rights.", "配置为 none 时其余各项均不生效：程序拥有你的全部权限。";
+}
