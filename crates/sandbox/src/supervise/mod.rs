@@ -224,6 +224,7 @@ impl Supervision {
         Ok(Restriction {
             groups: self.watchdog.groups.doors()?,
             limits: Some(OwnLimits::of(hold.limits, None)),
+            no_capabilities: true,
             rules: Some(restriction::rules(hold)?),
             filter: Some(hold.filter.program()),
         })
