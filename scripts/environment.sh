@@ -1,7 +1,7 @@
 # Sourced by the other scripts: finds the Rust tools and says what to install when one is missing.
 #
 # It never changes the machine, except that it adds rustfmt or clippy to a rustup toolchain that lacks them, and
-# chromium to a Debian whose root runs the tests.
+# chromium, bubblewrap and podman to a Debian whose root runs the tests.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -47,6 +47,30 @@ need_chromium() {
       say 'chromium could not be installed'
   fi
   command -v chromium >/dev/null 2>&1
+}
+
+# Containers for the sandbox's tests: podman, a second runtime for kernels that its usual one does not know, and what the
+# image is made of. Installs Debian's when it may.
+need_podman() {
+  command -v podman >/dev/null 2>&1 && [[ -x /bin/busybox ]] && return
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null 2>&1; then
+    say 'podman is missing: installing it'
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+      podman runc catatonit busybox-static; } >/dev/null 2>&1 ||
+      say 'podman could not be installed'
+  fi
+  command -v podman >/dev/null 2>&1
+}
+
+# What holds programs of agents. Installs Debian's when it may; without it Landlock is tested alone.
+need_bubblewrap() {
+  command -v bwrap >/dev/null 2>&1 && return
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null 2>&1; then
+    say 'bubblewrap is missing: installing it'
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null 2>&1 ||
+      say 'bubblewrap could not be installed'
+  fi
+  command -v bwrap >/dev/null 2>&1
 }
 
 # Where cargo puts what it builds, whatever decides that.

@@ -99,6 +99,9 @@ compile_tests() {
 
 run_tests() {
   local filter=()
+  # Without it the tests of containers say themselves that they were skipped.
+  need_podman || true
+  need_bubblewrap || skipped 'sandboxes in namespaces: bubblewrap is missing and could not be installed'
   if has_nextest; then
     if [[ $mode == quick ]]; then
       filter=(-E 'not (test(/(^|::)postgres::/) or binary_id(tidegate-storage-postgres::it))')

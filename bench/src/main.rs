@@ -6,6 +6,7 @@ mod agent;
 mod engine;
 mod machine;
 mod models;
+mod sandbox;
 mod stats;
 mod store;
 mod tools;
@@ -14,16 +15,22 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let bench = std::env::args().nth(1).unwrap_or_default();
+    // Before anything else has begun: a supervisor has one thread.
+    if bench == sandbox::SUPERVISE {
+        tidegate_sandbox::supervise();
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let report = match bench.as_str() {
         "agent" => runtime.block_on(agent::run())?,
         "engine" => runtime.block_on(engine::run())?,
         "models" => models::run()?,
+        "sandbox" => runtime.block_on(sandbox::run())?,
         "store" => runtime.block_on(store::run())?,
         "tools" => tools::run()?,
         other => {
             return Err(format!(
-                "unknown benchmark {other:?}; there are: agent, engine, models, store, tools"
+                "unknown benchmark {other:?}; there are: agent, engine, models, sandbox, store, tools"
             )
             .into());
         }

@@ -25,9 +25,10 @@ use crate::app::{App, config_file, now_ms};
 use crate::failure::{Failure, With as _};
 use crate::output::complain;
 use crate::registry::registry;
+use crate::sandboxes::sandboxes;
 use crate::store::{Access, open};
 use crate::texts;
-use crate::toolbox::{sandboxes, toolbox};
+use crate::toolbox::toolbox;
 
 pub(crate) use stop::stop_runs;
 pub(crate) use tools::{answer_here, answer_there};

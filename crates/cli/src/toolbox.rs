@@ -1,6 +1,5 @@
 //! The tools of this installation, put together from what is built in and what is configured.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,22 +7,20 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, ToolContext, Toolbox};
 use tidegate_mcp::{Means, Servers};
-use tidegate_net::{Client, Guard, LeakScan, NamedSecret, Secret};
+use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation, Profile};
 use tidegate_protocol::{ErrorCode, Scope};
 use tidegate_runtime::SystemClock;
-use tidegate_sandbox::{Sandboxes, Supervisor};
-use tidegate_secrets::{Credential, CredentialStore, StoreOptions};
+use tidegate_sandbox::Sandboxes;
 use tidegate_tools::{
     DEFAULT_TIMEOUT, ExecTool, Output, Place, ProcessLimits, ProcessTool, Processes, Registry, Tool,
     ToolFailure, ToolSpec, WebSettings, Work, basic_tools, custom_tool, file_tools, web_tools,
 };
 
-use crate::SUPERVISE;
 use crate::app::App;
 use crate::failure::{Failure, Message};
+use crate::leaks::leaks;
 use crate::output::complain;
-use crate::proxies::Proxies;
 use crate::texts;
 
 /// Everything the engine needs to run tools.
@@ -47,14 +44,6 @@ pub(crate) fn toolbox(
     })
 }
 
-/// Everything that can hold programs here. Nothing is tried before a program is started.
-pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<Sandboxes, Failure> {
-    let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
-    let guard = guard(settings)?.looking_for(&leaks(app, home, settings));
-    let proxies = Arc::new(Proxies::new(settings, guard));
-    Ok(Sandboxes::new(supervisor, home.sandboxes(), Some(proxies)))
-}
-
 /// Says that nothing holds the programs of a conversation, if that is so and it can start any.
 pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, session: &str) {
     if settings.profile(scope, session) != Profile::None {
@@ -67,41 +56,6 @@ pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, sessio
         let keys = settings.confinement_keys(scope, session);
         complain(&app.fill(texts::sandbox::BARE, &[("agent", &scope.agent), ("key", &keys.profile)]));
     }
-}
-
-/// Finds the secrets of this installation in what would go out. They are read at the first call that needs it.
-pub(crate) fn leaks(app: &App, home: &Home, settings: &Settings) -> LeakScan {
-    let mut known = settings.secrets().to_vec();
-    known.extend(app.env.secrets());
-    let (credentials, token) = (home.credentials(), home.local_token());
-    LeakScan::reading(move || {
-        let mut secrets = known.clone();
-        let token = std::fs::read_to_string(&token).ok();
-        secrets.extend(token.map(|token| ("the local token".to_owned(), Secret::new(token.trim()))));
-        secrets.extend(stored(&credentials));
-        secrets
-    })
-}
-
-/// Those that were given with `auth`. One that cannot be read is not there to leave either.
-fn stored(folder: &Path) -> Vec<NamedSecret> {
-    // No folder, no credential: looking must not make one.
-    if !folder.join("profiles.json").exists() {
-        return Vec::new();
-    }
-    let Ok(store) = CredentialStore::open(folder, StoreOptions::default()) else { return Vec::new() };
-    let Ok(listing) = store.list() else { return Vec::new() };
-    let mut found = Vec::new();
-    for summary in listing.profiles {
-        let Ok(Some(profile)) = store.get(&summary.id) else { continue };
-        let secrets = match profile.credential {
-            Credential::ApiKey { key, .. } => vec![key],
-            Credential::Token { token, .. } => vec![token],
-            Credential::Oauth { access, refresh, .. } => vec![access, refresh],
-        };
-        found.extend(secrets.into_iter().map(|secret| (format!("the credential {}", summary.id), secret)));
-    }
-    found
 }
 
 /// What MCP servers are reached with.
@@ -153,7 +107,7 @@ fn tools(settings: &Settings, processes: &Arc<Processes>) -> Result<Registry, Fa
 }
 
 /// What addresses may be called that nobody here wrote down.
-fn guard(settings: &Settings) -> Result<Guard, Failure> {
+pub(crate) fn guard(settings: &Settings) -> Result<Guard, Failure> {
     Guard::allowing(settings.private_addresses())
         .map_err(|bad| unusable("tools.web.allowPrivate", &bad.to_string()))
 }

@@ -21,6 +21,7 @@ use crate::input::Input;
 use crate::order::{Ending, KILL, Order, Report, line};
 use crate::running::Wish;
 use crate::sweep;
+use crate::vessel::{self, Vessel};
 
 /// How long a supervisor may take to do what it is told. It gives up by itself before that.
 const PATIENCE: Duration = Duration::from_secs(13);
@@ -79,7 +80,9 @@ impl Attendant {
         let start = tidegate_runtime::spawn_blocking("start supervisor", move || command.spawn());
         let child = start.join().await.map_err(io::Error::other)??;
         let supervisor = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        Ok((child, Talk { control, supervisor, order, heard: Vec::new(), wishes: self.wishes.clone() }))
+        let patience = PATIENCE + self.order.hold.vessel().map_or(Duration::ZERO, |_| vessel::LONGEST);
+        let (heard, wishes) = (Vec::new(), self.wishes.clone());
+        Ok((child, Talk { control, supervisor, order, patience, heard, wishes }))
     }
 
     async fn stay(
@@ -105,7 +108,8 @@ impl Attendant {
             }
         };
         let unwanted = talk.is_unwanted();
-        let exit = bury(child, outcome, unwanted).await;
+        let vessel = self.order.hold.into_vessel();
+        let exit = bury(child, outcome, unwanted, vessel).await;
         drop(self.keeps);
         if !drained && timeout(DRAIN, output).await.is_err() {
             tracing::warn!(pid, "a program outlived its supervisor and holds its output");
@@ -151,14 +155,16 @@ async fn hand_over(outputs: Vec<(Stream, OwnedFd)>, sink: &dyn Sink) {
 }
 
 /// Makes sure that nothing is left, and that the supervisor leaves no zombie.
-async fn bury(mut child: Child, outcome: Outcome, unwanted: bool) -> Exit {
+async fn bury(mut child: Child, outcome: Outcome, unwanted: bool, vessel: Option<Vessel>) -> Exit {
     let burial = tidegate_runtime::spawn_blocking("bury supervisor", move || {
         // Its process id cannot be anybody else's before it is waited for.
-        let left = match outcome {
-            Outcome::Ended(_) => 0,
-            Outcome::Lost => sweep::end_session(child.id()),
-            Outcome::Stuck => sweep::end_tree(child.id()) + sweep::end_session(child.id()),
-        };
+        let gone = matches!(outcome, Outcome::Ended(_)) || vessel.is_none_or(|vessel| vessel.remove());
+        let left = usize::from(!gone)
+            + match outcome {
+                Outcome::Ended(_) => 0,
+                Outcome::Lost => sweep::end_session(child.id()),
+                Outcome::Stuck => sweep::end_tree(child.id()) + sweep::end_session(child.id()),
+            };
         let buried = child.kill().and_then(|()| child.wait());
         (outcome, left, buried)
     });
@@ -183,6 +189,8 @@ struct Talk {
     /// Nobody else can have its id as long as it is not waited for.
     supervisor: Option<Pid>,
     order: Vec<u8>,
+    /// How long it may take to do what it is told.
+    patience: Duration,
     /// What was read and is not a whole line yet.
     heard: Vec<u8>,
     wishes: watch::Receiver<Wish>,
@@ -227,7 +235,7 @@ impl Talk {
                         Err(_) => rustix::net::shutdown(&self.control, Shutdown::Write).map_err(Into::into),
                     };
                     told = true;
-                    deadline = Some(Instant::now() + PATIENCE);
+                    deadline = Some(Instant::now() + self.patience);
                 }
                 () = overdue => return Outcome::Stuck,
             }

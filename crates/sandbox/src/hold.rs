@@ -5,12 +5,15 @@ use tidegate_policy::Limits;
 
 #[cfg(target_os = "linux")]
 use crate::seccomp::Filter;
+use crate::vessel::Vessel;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) enum Hold {
     /// By nothing.
     #[default]
     Nothing,
+    /// By something that is not below their supervisor, or below it as one process: a container, a machine.
+    Elsewhere(Box<Elsewhere>),
     /// In namespaces, which bubblewrap makes. A second supervisor runs inside and starts them.
     #[cfg(target_os = "linux")]
     Namespaces(Box<Namespaces>),
@@ -20,6 +23,32 @@ pub(crate) enum Hold {
     /// This is the second supervisor.
     #[cfg(target_os = "linux")]
     Inside(Box<Inside>),
+}
+
+/// What the programs started here only lead to.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Elsewhere {
+    pub(crate) vessel: Option<Vessel>,
+    /// The file in which a machine says how its program ended.
+    pub(crate) answer: Option<String>,
+    /// Bytes that may be written to disks. The rest is limited there.
+    pub(crate) disk: u64,
+}
+
+impl Hold {
+    pub(crate) fn vessel(&self) -> Option<&Vessel> {
+        match self {
+            Self::Elsewhere(hold) => hold.vessel.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn into_vessel(self) -> Option<Vessel> {
+        match self {
+            Self::Elsewhere(hold) => hold.vessel,
+            _ => None,
+        }
+    }
 }
 
 /// Programs in namespaces of their own.

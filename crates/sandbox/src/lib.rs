@@ -24,6 +24,7 @@
 
 mod attend;
 mod backend;
+mod container;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod hold;
@@ -31,11 +32,15 @@ mod host;
 mod input;
 #[cfg(target_os = "linux")]
 mod local;
+#[cfg(target_os = "linux")]
+mod microvm;
 mod order;
 mod output;
+mod process;
 mod proxy;
 mod running;
 mod sandboxes;
+mod script;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod supervise;
@@ -43,10 +48,14 @@ mod sweep;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod vessel;
 mod wires;
 
 pub use backend::{Backend, Probe};
+pub use container::{ContainerSettings, Engine, containers};
 pub use host::{Host, Supervisor};
+#[cfg(target_os = "linux")]
+pub use microvm::{MicrovmSettings, microvm};
 pub use proxy::ProxyStarter;
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

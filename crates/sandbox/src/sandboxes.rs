@@ -74,15 +74,29 @@ impl Sandboxes {
         self
     }
 
+    /// Only this backend, where somebody wants to see that very one.
+    #[must_use]
+    pub fn only(mut self, backend: &str) -> Self {
+        self.backends.retain(|probed| probed.backend.name() == backend);
+        self
+    }
+
     /// What works here and what does not. Probes whatever was not probed yet, all at once.
     pub async fn report(&self) -> Vec<Report> {
-        let looking = self.backends.iter().map(|probed| {
-            let probed = Arc::clone(probed);
+        self.report_on(|_| true).await
+    }
+
+    /// The same for some profiles only: to boot a machine for a profile that nobody uses is too much.
+    pub async fn report_on(&self, is_asked: impl Fn(Profile) -> bool) -> Vec<Report> {
+        let backends: Vec<_> =
+            self.backends.iter().filter(|probed| is_asked(probed.backend.profile())).collect();
+        let looking = backends.iter().map(|probed| {
+            let probed = Arc::clone(*probed);
             tidegate_runtime::spawn("probe sandbox", async move { probed.probe().await.clone() })
         });
         let looking: Vec<_> = looking.collect();
         let mut reports = Vec::new();
-        for (probed, looking) in self.backends.iter().zip(looking) {
+        for (probed, looking) in backends.into_iter().zip(looking) {
             let probe = looking.join().await.unwrap_or_else(|error| Probe::Fails(error.to_string()));
             let Probed { backend, .. } = probed.as_ref();
             reports.push(Report { profile: backend.profile(), backend: backend.name(), probe });

@@ -27,9 +27,10 @@ use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print, print_json, print_line, table};
 use crate::registry::registry;
+use crate::sandboxes::sandboxes;
 use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
-use crate::toolbox::{mention_bare, sandboxes, toolbox};
+use crate::toolbox::{mention_bare, toolbox};
 use crate::{Outcome, log, texts};
 
 /// How long a live gateway may take for a small answer.
@@ -95,7 +96,7 @@ fn port(command: &'static Command, parsed: &Parsed, loaded: &Loaded) -> Result<u
 
 /// Finds out what can hold programs, and notes it where somebody looks who wonders.
 async fn test_sandboxes(sandboxes: Arc<Sandboxes>, wanted: Profile) {
-    let reports = sandboxes.report().await;
+    let reports = sandboxes.report_on(|profile| profile == wanted || profile != Profile::Microvm).await;
     for report in &reports {
         let (backend, detail) = (report.backend, report.probe.detail());
         tracing::info!(

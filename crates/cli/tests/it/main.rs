@@ -24,6 +24,7 @@ mod postgres;
 mod privacy;
 mod process;
 mod runs;
+mod sandbox;
 mod sessions;
 mod status;
 mod talking;

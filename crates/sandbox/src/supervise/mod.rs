@@ -32,10 +32,11 @@ use rustix::fs::Mode;
 use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
-use crate::hold::Hold;
 #[cfg(target_os = "linux")]
 use crate::hold::Landlock;
+use crate::hold::{Elsewhere, Hold};
 use crate::order::{Ending, Failure, Order, Report};
+use crate::vessel::Vessel;
 use children::Children;
 use control::{Control, Demand, Streams};
 use launch::Common;
@@ -44,11 +45,15 @@ use restriction::{OwnLimits, Restriction};
 #[cfg(target_os = "linux")]
 use watchdog::Watchdog;
 
-#[cfg(target_os = "linux")]
 pub(crate) use launch::identify;
 
 /// How long programs have to clean up when somebody wants them gone.
 const GRACE: Duration = Duration::from_millis(200);
+
+const STOPPED: &str = "the machine stopped before its program ended; its memory may have been too small";
+
+/// How long those who tended a vessel that is gone have to end by themselves: they tidy up what it left on the disk.
+const TIDYING: Duration = Duration::from_secs(3);
 
 /// What the executable does when it is started as a supervisor. It has to be called before anything else happens: no
 /// other thread may run, and nothing may have been read from the standard input.
@@ -116,6 +121,8 @@ fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failur
 struct Supervision {
     control: Control,
     children: Children,
+    /// What holds the programs, if it is none of the children.
+    vessel: Option<Vessel>,
     #[cfg(target_os = "linux")]
     watchdog: Watchdog,
 }
@@ -134,6 +141,7 @@ impl Supervision {
         Self {
             control,
             children: Children::default(),
+            vessel: None,
             #[cfg(target_os = "linux")]
             watchdog: Watchdog::default(),
         }
@@ -142,6 +150,7 @@ impl Supervision {
     fn run(mut self, mut order: Order, streams: Streams) {
         let mut ending = match std::mem::take(&mut order.hold) {
             Hold::Nothing => self.run_here(order, streams),
+            Hold::Elsewhere(hold) => self.run_elsewhere(*hold, order, streams),
             #[cfg(target_os = "linux")]
             Hold::Namespaces(hold) => {
                 self.watchdog = Watchdog::new(hold.limits);
@@ -159,7 +168,7 @@ impl Supervision {
             },
         };
         // From here on nobody holds the streams but what is about to die.
-        let left = self.children.end();
+        let left = self.empty_vessel() + self.children.end();
         if left > 0 {
             ending = Ending::Failed(Failure::Supervisor(format!("{left} processes could not be ended")));
         }
@@ -173,6 +182,24 @@ impl Supervision {
         match prepare(order, streams) {
             Ok((steps, common)) => self.play(&steps, &common),
             Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    /// What is started here only leads to the programs.
+    fn run_elsewhere(&mut self, hold: Elsewhere, order: Order, streams: Streams) -> Ending {
+        #[cfg(target_os = "linux")]
+        {
+            self.watchdog = Watchdog::of_disks(hold.disk);
+        }
+        self.vessel = hold.vessel;
+        let ending = self.run_here(order, streams);
+        match (ending, hold.answer) {
+            (Ending::Code(0), Some(file)) => {
+                let answer = std::fs::read_to_string(file).unwrap_or_default();
+                let code = answer.lines().last().and_then(|code| code.trim().parse().ok());
+                code.map_or_else(|| Ending::Failed(Failure::Supervisor(STOPPED.to_owned())), Ending::Code)
+            }
+            (ending, _) => ending,
         }
     }
 
@@ -197,6 +224,7 @@ impl Supervision {
         Ok(Restriction {
             groups: self.watchdog.groups.doors()?,
             limits: Some(OwnLimits::of(hold.limits, None)),
+            no_capabilities: true,
             rules: Some(restriction::rules(hold)?),
             filter: Some(hold.filter.program()),
         })
@@ -260,13 +288,38 @@ impl Supervision {
 
     /// Gives the programs a moment to end by themselves, unless the gateway goes away meanwhile.
     fn ask_to_end(&mut self) {
+        match &self.vessel {
+            Some(vessel) => vessel.ask_to_end(),
+            None => self.children.ask_to_end(),
+        }
         let deadline = Instant::now() + GRACE;
-        self.children.ask_to_end();
         while self.children.reap() && Instant::now() < deadline {
             self.children.wait(&self.control, Duration::from_millis(5));
             if self.control.demand() == Some(Demand::Gone) {
                 return;
             }
         }
+    }
+
+    /// Ends what is out of the children's reach. Returns how much of it is left.
+    fn empty_vessel(&mut self) -> usize {
+        let Some(vessel) = &self.vessel else { return 0 };
+        let deadline = Instant::now() + TIDYING;
+        let mut gone = vessel.remove();
+        let mut asked = Instant::now();
+        while self.children.reap() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            // Somebody may have been about to make it.
+            if asked.elapsed() > TIDYING / 8 {
+                gone = vessel.remove();
+                asked = Instant::now();
+            }
+        }
+        // They do not come to it any more.
+        if self.children.reap() {
+            self.children.end();
+            gone = vessel.remove();
+        }
+        usize::from(!gone)
     }
 }

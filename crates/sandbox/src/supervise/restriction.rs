@@ -20,6 +20,8 @@ pub(super) struct Restriction {
     /// Of control groups: who writes to one of these joins it.
     pub(super) groups: Vec<File>,
     pub(super) limits: Option<OwnLimits>,
+    /// Whether it gives up everything that root may do and others may not.
+    pub(super) no_capabilities: bool,
     pub(super) rules: Option<OwnedFd>,
     pub(super) filter: Option<Program>,
 }
@@ -60,6 +62,9 @@ impl Restriction {
         if let Some(limits) = self.limits {
             limits.apply()?;
         }
+        if self.no_capabilities {
+            give_up_capabilities()?;
+        }
         if let Some(rules) = &self.rules {
             hold_to(rules)?;
         }
@@ -68,6 +73,24 @@ impl Restriction {
         }
         Ok(())
     }
+}
+
+/// Gives them up for good: without a bounding set, root does not get them back by starting a program.
+fn give_up_capabilities() -> io::Result<()> {
+    const VERSION: u32 = 0x2008_0522;
+    const LAST: libc::c_ulong = 63;
+    let header: [u32; 2] = [VERSION, 0];
+    let none = [0_u32; 6];
+    #[expect(unsafe_code, reason = "no safe call changes capabilities")]
+    // SAFETY: both arrays have the layout that the version stands for, and the calls are allowed between fork and exec.
+    let result = unsafe {
+        for capability in 0..=LAST {
+            // Numbers that are none are refused, and so is whoever has none: then there is nothing to give up.
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn hold_to(rules: &OwnedFd) -> io::Result<()> {
@@ -94,9 +117,10 @@ pub(super) fn rules(of: &Landlock) -> io::Result<OwnedFd> {
     let writable = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(all);
     let rules = rules.and_then(|rules| rules.scope(Scope::from_all(abi)));
-    let rules = match of.filter.reaches_the_network() {
-        true => rules,
-        false => rules.and_then(|rules| rules.handle_access(AccessNet::from_all(abi))),
+    let rules = if of.filter.reaches_the_network() {
+        rules
+    } else {
+        rules.and_then(|rules| rules.handle_access(AccessNet::from_all(abi)))
     };
     let mut rules = rules.and_then(Ruleset::create).map_err(io::Error::other)?;
     let given = [(&of.readable, readable), (&of.writable, writable), (&of.devices, devices)];

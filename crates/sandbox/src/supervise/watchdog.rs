@@ -37,6 +37,12 @@ impl Watchdog {
         Self { of: Some(limits), groups: Groups::make(limits), next: Some(Instant::now() + FIRST) }
     }
 
+    /// For what is limited by somebody else but for what it writes.
+    pub(super) fn of_disks(disk: u64) -> Self {
+        let limits = Limits { memory: u64::MAX, processes: u32::MAX, disk };
+        Self { of: Some(limits), groups: Groups::default(), next: Some(Instant::now() + FIRST) }
+    }
+
     /// How long until it wants to look again.
     pub(super) fn pause(&self, at_most: Duration) -> Duration {
         self.next.map_or(at_most, |next| next.saturating_duration_since(Instant::now()).min(at_most))
@@ -107,6 +113,29 @@ fn written(pid: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where the kernel does not count for us.
+    #[test]
+    fn what_everything_below_uses_is_counted() {
+        use std::io::BufRead as _;
+        use std::process::{Command, Stdio};
+        let folder = tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
+        let script = "sleep 100 & sleep 100 & head -c 30000000 /dev/zero > file; sync file
+            x=$(head -c 30000000 /dev/zero | tr '\\0' x); echo ready; read line; kill %1 %2 2>/dev/null";
+        let mut shell = Command::new("bash")
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let found = usage();
+        drop(shell.stdin.take());
+        let _ = shell.wait();
+        assert!(found.processes >= 3 && found.memory >= 30_000_000 && found.disk >= 30_000_000, "{found:?}");
+    }
 
     #[test]
     fn a_plan_may_use_what_it_may_and_no_more() {

@@ -12,11 +12,11 @@ use tidegate_policy::{Exit, RunError, Running as _, Start};
 use super::{Kept, carriers, host, marked_as, script, start, until};
 use crate::{Host, Supervisor};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Programs that cling to life. All say `ready` when they have done their worst, and end only if they are ended. Those
 /// that fork are limited by their own text: where the tests run as root, the system sets no limit.
-const CLINGING: [(&str, &str); 9] = [
+pub(crate) const CLINGING: [(&str, &str); 9] = [
     (
         "it daemonises",
         "(setsid sh -c 'setsid sleep 1000 & sleep 1000' >/dev/null 2>&1 &); echo ready; sleep 1000",

@@ -2,7 +2,7 @@
 //!
 //! A program is known by a mark in its environment, so that the tests can look for survivors on the whole machine.
 
-mod death;
+pub(crate) mod death;
 mod fidelity;
 mod held;
 mod streams;
@@ -23,7 +23,7 @@ use crate::supervise::identify;
 use crate::{Host, Supervisor};
 
 /// The supervisor is the example of this crate, which is built with the tests.
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/supervise");
     assert!(
@@ -34,23 +34,35 @@ fn host() -> Host {
     Host::new(Supervisor { program, args: Vec::new() })
 }
 
+/// Says that a test was skipped and what it needs, also where `make test` collects it.
+pub(crate) fn skip_loudly(why: &str) {
+    use std::io::Write as _;
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: {why}\n", thread.name().unwrap_or("a test"));
+    eprint!("{line}");
+    if let Some(file) = std::env::var_os("TIDEGATE_SKIPS") {
+        let file = fs::OpenOptions::new().create(true).append(true).open(file);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
+    }
+}
+
 /// Keeps all output.
 #[derive(Default)]
-struct Kept {
+pub(crate) struct Kept {
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
 }
 
 impl Kept {
-    fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         String::from_utf8_lossy(&self.stdout.lock().unwrap()).into_owned()
     }
 
-    fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
 
-    async fn wait_for(&self, text: &str) {
+    pub(crate) async fn wait_for(&self, text: &str) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.stdout().contains(text) {
             assert!(Instant::now() < deadline, "{text:?} never came, only {:?}", self.stdout());
@@ -69,7 +81,7 @@ impl Sink for Kept {
     }
 }
 
-fn program_at(path: &Path) -> Program {
+pub(crate) fn program_at(path: &Path) -> Program {
     let path = path.canonicalize().unwrap().to_str().unwrap().to_owned();
     let identity = identify(&path).unwrap();
     Program { path, identity, trusted: true }
@@ -80,44 +92,44 @@ fn program(name: &str) -> Program {
     program_at(found.iter().find(|path| path.exists()).unwrap_or_else(|| panic!("{name} is not installed")))
 }
 
-fn launch(words: &[&str]) -> Launch {
+pub(crate) fn launch(words: &[&str]) -> Launch {
     Launch { program: program(words[0]), argv: words.iter().map(|&word| word.to_owned()).collect() }
 }
 
-fn plan_of(steps: &[Step], cwd: &str, env: &BTreeMap<String, String>) -> Plan {
+pub(crate) fn plan_of(steps: &[Step], cwd: &str, env: &BTreeMap<String, String>) -> Plan {
     let plan = json!({ "steps": steps, "cwd": cwd, "env": env, "addedEnv": {}, "opaque": Value::Null });
     serde_json::from_value(plan).unwrap()
 }
 
-fn step(join: Join, pipeline: Vec<Launch>) -> Step {
+pub(crate) fn step(join: Join, pipeline: Vec<Launch>) -> Step {
     Step { join, pipeline }
 }
 
 /// A plan with one program, which can be told from all others on this machine by its environment.
-struct Marked {
-    plan: Plan,
-    mark: String,
+pub(crate) struct Marked {
+    pub(crate) plan: Plan,
+    pub(crate) mark: String,
 }
 
-fn marked(words: &[&str]) -> Marked {
+pub(crate) fn marked(words: &[&str]) -> Marked {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mark = format!("tidegate-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     marked_as(mark, words)
 }
 
-fn marked_as(mark: String, words: &[&str]) -> Marked {
+pub(crate) fn marked_as(mark: String, words: &[&str]) -> Marked {
     let env =
         BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("MARK".to_owned(), mark.clone())]);
     let plan = plan_of(&[step(Join::Then, vec![launch(words)])], "/", &env);
     Marked { plan, mark }
 }
 
-fn script(text: &str) -> Marked {
+pub(crate) fn script(text: &str) -> Marked {
     marked(&["sh", "-c", text])
 }
 
 /// Who on this machine carries a mark: process ids.
-fn carriers(mark: &str) -> Vec<u32> {
+pub(crate) fn carriers(mark: &str) -> Vec<u32> {
     let needle = format!("MARK={mark}\0");
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -128,7 +140,7 @@ fn carriers(mark: &str) -> Vec<u32> {
     .collect()
 }
 
-async fn until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not come true");

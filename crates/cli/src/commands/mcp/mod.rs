@@ -28,7 +28,8 @@ use crate::failure::{Failure, Message, With as _};
 use crate::output::printable;
 use crate::texts;
 use crate::texts::mcp as words;
-use crate::toolbox::{mcp_means, sandboxes};
+use crate::sandboxes::sandboxes;
+use crate::toolbox::mcp_means;
 
 /// A server that failed is not tried again while a command looks at it.
 const ONCE: Duration = Duration::from_hours(1);

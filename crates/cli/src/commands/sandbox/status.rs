@@ -12,8 +12,9 @@ use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::commands::tools::fitted;
 use crate::output::{print, print_json, print_line, printable};
+use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
-use crate::toolbox::{mention_bare, sandboxes};
+use crate::toolbox::mention_bare;
 
 pub(in crate::commands) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let known = Known::new(app, parsed)?;

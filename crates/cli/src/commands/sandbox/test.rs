@@ -23,8 +23,8 @@ use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::failure::{Failure, Message, With as _};
 use crate::output::complain;
+use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
-use crate::toolbox::sandboxes;
 
 pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let mut known = Known::new(app, parsed)?;

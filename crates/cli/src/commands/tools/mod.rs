@@ -142,7 +142,7 @@ fn place(
         background: true,
         egress: Egress {
             hosts: settings.host_rules(scope),
-            leaks: crate::toolbox::leaks(app, home, settings),
+            leaks: crate::leaks::leaks(app, home, settings),
         },
     })
 }

@@ -174,8 +174,9 @@ fn what_was_allowed_for_good_runs_unasked_until_the_rule_is_removed() {
 }
 
 #[test]
-fn as_long_as_nothing_confines_commands_nothing_can_be_allowed_for_good() {
-    for stage in Stage::both("", "") {
+fn where_nothing_confines_commands_nothing_can_be_allowed_for_good() {
+    let bare = "agents: { defaults: { sandbox: { profile: 'none' } } }";
+    for stage in Stage::both("", bare) {
         let call = stage.exec(&["--wait"]).start();
         let asked = question(&stage.home);
         assert_eq!(asked["rule"], Value::Null, "what cannot be saved is not offered: {asked}");

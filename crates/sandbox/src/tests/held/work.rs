@@ -1,5 +1,6 @@
 //! Ordinary work is not in the way of being held.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use tidegate_policy::exec::Join;
@@ -42,7 +43,7 @@ async fn steps_and_pipelines_are_those_of_the_plan() {
             step(Join::And, vec![launch(&["echo", "never"])]),
             step(Join::Or, vec![launch(&["echo", "or"])]),
         ];
-        let plan = plan_of(&steps, held.work().to_str().unwrap(), &Default::default());
+        let plan = plan_of(&steps, held.work().to_str().unwrap(), &BTreeMap::new());
         let (running, kept) = held.start(&plan, Start::default()).await.unwrap();
         assert_eq!(running.wait().await, Exit::Code(0));
         assert_eq!(kept.stdout(), "A\nB\nor\n", "{}", held.backend.name());
@@ -165,7 +166,7 @@ async fn a_program_that_was_replaced_does_not_run_inside_either() {
         fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let launch =
             super::super::Launch { program: super::super::program_at(&tool), argv: vec!["tool".to_owned()] };
-        let plan = plan_of(&[step(Join::Then, vec![launch])], "/", &Default::default());
+        let plan = plan_of(&[step(Join::Then, vec![launch])], "/", &BTreeMap::new());
         let (running, kept) = held.start(&plan, Start::default()).await.unwrap();
         assert_eq!((running.wait().await, kept.stdout().as_str()), (Exit::Code(0), "good\n"));
         fs::write(&tool, "#!/bin/sh\necho evil\n").unwrap();

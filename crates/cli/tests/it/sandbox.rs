@@ -1,0 +1,135 @@
+//! What holds programs: shown, tried and explained, and there when an agent's tools run.
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::process::Done;
+
+/// Whether anything of profile `local` works on this machine; told if not.
+fn works(home: &Home) -> bool {
+    let told = home.call(&["sandbox", "status", "--json"]).run().json();
+    if told["works"] != true {
+        tidegate_testkit::skip::skip_loudly(&told.to_string());
+    }
+    told["works"] == true
+}
+
+fn exec(home: &Home, command: &str) -> Done {
+    let args = json!({ "command": command }).to_string();
+    let root = home.root().join("agents/main/workspace");
+    home.call(&["tools", "invoke", "exec", "--args", &args, "--root", root.to_str().unwrap()]).run()
+}
+
+fn open() -> Home {
+    let home = Home::new();
+    home.write_config("{ tools: { profile: 'coding', exec: { security: 'full', ask: 'off' } } }");
+    home.ask("makes the home");
+    std::fs::create_dir_all(home.root().join("agents/main/workspace")).unwrap();
+    home
+}
+
+#[test]
+fn every_way_is_listed_with_what_it_is_or_why_not() {
+    let home = Home::new();
+    let told = home.call(&["sandbox", "status", "--json"]).run().json();
+    let names: Vec<&Value> =
+        told["backends"].as_array().unwrap().iter().map(|backend| &backend["backend"]).collect();
+    assert!(names.contains(&&json!("bubblewrap")) && names.contains(&&json!("landlock")), "{told}");
+    for backend in told["backends"].as_array().unwrap() {
+        assert!(backend["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{told}");
+        assert!(["works", "fails"].contains(&backend["state"].as_str().unwrap()), "{told}");
+    }
+    assert_eq!((&told["profile"], &told["by"]), (&json!("local"), &json!("agents.defaults.sandbox.profile")));
+}
+
+#[test]
+fn a_program_is_tried_as_it_would_be_held_and_its_code_is_passed_on() {
+    let home = open();
+    if !works(&home) {
+        return;
+    }
+    let script = "ls /root; cat ../../../config.json5; echo written > file; pwd; exit 7";
+    let done = home.call(&["sandbox", "test", "--", "sh", "-c", script]).run();
+    assert_eq!(done.code, Some(7), "{done:?}");
+    assert!(done.stdout.trim_end().ends_with("agents/main/workspace"), "{done:?}");
+    assert!(!done.stdout.contains("profile"), "{done:?}");
+    assert!(done.stderr.contains("network none") && done.stderr.contains("exit code 7"), "{done:?}");
+    assert!(home.root().join("agents/main/workspace/file").exists());
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_refused_and_nothing_runs() {
+    let home = Home::new();
+    home.write_config(
+        "{ agents: { defaults: { sandbox: { profile: 'microvm', microvm: { kernel: '/nowhere' } } } } }",
+    );
+    let done = home.call(&["sandbox", "test", "--", "echo", "ran"]).run();
+    assert_eq!((done.code == Some(0), done.stdout.as_str()), (false, ""), "{done:?}");
+    assert!(done.stderr.contains("microvm"), "{done:?}");
+}
+
+#[test]
+fn the_keys_that_decide_are_named() {
+    let home = Home::new();
+    home.write_config(
+        "{ agents: { defaults: { sandbox: { network: 'full' } }, list: [{ id: 'main', sandbox: { workspaceAccess: 'ro' } }] } }",
+    );
+    let told = home.call(&["sandbox", "explain", "--json"]).json();
+    assert_eq!(told["confinement"]["access"], "readonly");
+    assert_eq!(told["by"]["access"], "agents.list[main].sandbox.workspaceAccess");
+    assert_eq!(told["by"]["network"], "agents.defaults.sandbox.network");
+    home.write_config("{ tools: { exec: { host: 'gateway' } } }");
+    let told = home.call(&["sandbox", "explain", "--json"]).json();
+    assert_eq!(
+        (&told["confinement"]["profile"], &told["by"]["profile"]),
+        (&json!("none"), &json!("tools.exec.host"))
+    );
+}
+
+#[test]
+fn an_agents_commands_are_held_without_a_word_of_configuration_about_it() {
+    let home = open();
+    if !works(&home) {
+        return;
+    }
+    let done = exec(&home, "cat /etc/hostname; ls -a /root /home");
+    let data = &done.json()["result"]["data"];
+    assert!(!data["stdout"].as_str().unwrap().contains(".ssh"), "{done:?}");
+    let config = home.root().join("config.json5");
+    let done = exec(&home, &format!("sh -c 'cat {}'", config.display()));
+    assert!(!done.stdout.contains("'coding'"), "{done:?}");
+}
+
+#[test]
+fn a_limit_that_ends_a_command_is_named_in_its_result() {
+    let home = Home::new();
+    home.write_config(
+        "{ tools: { profile: 'coding', exec: { security: 'full', ask: 'off' } },
+           agents: { defaults: { sandbox: { limits: { processes: 16 } } } } }",
+    );
+    home.ask("makes the home");
+    std::fs::create_dir_all(home.root().join("agents/main/workspace")).unwrap();
+    if !works(&home) {
+        return;
+    }
+    let done = exec(&home, "for i in $(seq 1 60); do sleep 30 & done; wait");
+    let result = &done.json()["result"];
+    assert_eq!(result["data"]["limit"], json!({ "what": "processes", "limit": 16 }), "{done:?}");
+    assert!(result["error"]["message"].as_str().unwrap().contains("16 processes"), "{done:?}");
+}
+
+#[test]
+fn who_runs_programs_on_the_bare_machine_is_warned() {
+    let home = Home::new();
+    let bare = "{ tools: { profile: 'coding' }, agents: { defaults: { sandbox: { profile: 'none' } } } }";
+    home.write_config(bare);
+    let told = home.call(&["sandbox", "status"]).run();
+    assert!(
+        told.stderr.contains("WARNING") && told.stderr.contains("agents.defaults.sandbox.profile"),
+        "{told:?}"
+    );
+    let words = home.call(&["status"]).ok().stdout;
+    assert!(words.contains("none (programs have all your rights)"), "{words}");
+    home.write_config("{ tools: { profile: 'coding' } }");
+    assert!(!home.call(&["sandbox", "status"]).run().stderr.contains("WARNING"));
+}
