@@ -47,7 +47,7 @@ impl Core {
         ];
         let files: Vec<Part> = report.files.iter().map(|file| file.shown.clone()).collect();
         let tool_tokens: u64 = report.tools.iter().map(|tool| tool.tokens).sum();
-        let limit = window.tokens.saturating_sub(window.reserve);
+        let limit = window.line();
         let kept: [(&str, &dyn Display); 2] =
             [("limit", &short(limit)), ("kept", &short(window.keep_recent))];
         let parts = [
