@@ -98,6 +98,10 @@ impl Plain<'_> {
                     if let Some(choice) = chosen(&self.models, text) {
                         self.opening.overruled(&choice);
                     }
+                    if answer.text.trim().is_empty() {
+                        complain(self.app.say(words::NO_REPLY));
+                        return Ok(());
+                    }
                     return print_line(&printable(&answer.text));
                 }
                 Back::Told(_, AskEvent::Error { error }) | Back::Broken(_, error) => {

@@ -17,6 +17,11 @@ const TABLE: &[(&str, Matcher, &str)] = &[
         "of a thought without an end nothing is shown; there is no second way that keeps it",
     ),
     (
+        "silent",
+        |case, ours| *ours == false && case["silent"] == true && text(case, "text").contains("NO_REPLY"),
+        "words beside the token were meant for somebody: they are sent without it",
+    ),
+    (
         "reply_tags",
         |case, ours| in_code(&case["in"], "text") && ours["cleaned"] == case["in"]["text"],
         "a tag in code is text that people asked about, not a directive",

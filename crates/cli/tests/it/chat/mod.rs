@@ -124,6 +124,47 @@ fn a_command_runs_after_a_yes_and_not_after_a_no() {
 }
 
 #[test]
+fn a_sentence_at_a_question_is_typed_and_approves_nothing() {
+    let vendor = Vendor::open();
+    let home = asking_home(&vendor);
+    vendor.push(Turn::call("c1", "exec", json!({"command": "touch yes.txt"})));
+    let mut pty = Pty::chat(&home, &[], &[]);
+    pty.press("make it\r");
+    pty.until("to answer");
+    // Whoever types at once is not heard as an answer in any case.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    for letter in "Hey, stop".chars() {
+        pty.press(&letter.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    pty.until("Hey, stop");
+    pty.until("Letters go to the line below");
+    pty.press("\r");
+    pty.until("next: Hey, stop");
+    pty.press(ESC);
+    pty.until("not answered: stopped");
+    assert!(!pty.raw().contains("allowed"));
+    assert!(!home.root().join("agents/main/workspace/yes.txt").exists());
+    drop(pty);
+}
+
+#[test]
+fn an_agent_that_is_silent_is_told_so_and_the_token_is_never_seen() {
+    let vendor = Vendor::open();
+    let home = vendor.sqlite_home();
+    vendor.push(Turn::say("NO").then(Step::Say("_RE".into())).then(Step::Say("PLY".into())));
+    vendor.push(Turn::say("Finished. NO_").then(Step::Say("REPLY".into())));
+    let mut pty = Pty::chat(&home, &[], &[]);
+    pty.press("anything?\r");
+    pty.until("(no reply)");
+    pty.press("and now?\r");
+    pty.until("Finished.");
+    let raw = pty.raw();
+    assert!(!raw.contains("NO"), "{raw:?}");
+    leave(pty);
+}
+
+#[test]
 fn a_message_while_it_works_is_answered_too() {
     let vendor = Vendor::open();
     let home = asking_home(&vendor);
