@@ -34,6 +34,9 @@ tidegate_runtime::texts! {
     MODELS_KNOWN:
         "To choose from: {known}",
         "可选：{known}";
+    NO_SUCH_PROVIDER:
+        "There is no model {value} to choose: no provider is called {provider}. {known}",
+        "没有可选的模型 {value}：没有名为 {provider} 的提供方。{known}";
     NO_SUCH_MODEL:
         "There is no model {value} to choose. {known}",
         "没有可选的模型 {value}。{known}";

@@ -2,6 +2,7 @@
 
 use tidegate_protocol::api::Ask;
 use tidegate_protocol::{JoinMode, ThinkingLevel};
+use tidegate_routing::literal;
 
 use super::app::Join;
 use super::choice::Choice;
@@ -25,8 +26,10 @@ impl Opening {
 
     /// A message of this conversation. Only the first one begins it anew.
     pub(super) fn message(&mut self, text: String, key: String, join: Join) -> Ask {
+        let meant = literal(&text).map(str::to_owned);
         Ask {
-            text,
+            commands: meant.is_none(),
+            text: meant.unwrap_or(text),
             session: self.session.clone(),
             agent: self.agent.clone(),
             new_session: std::mem::take(&mut self.fresh),
@@ -38,7 +41,6 @@ impl Opening {
             key,
             tools: None,
             dry_run: false,
-            commands: true,
             join: match join {
                 Join::Queue => None,
                 Join::Steer => Some(JoinMode::Steer),

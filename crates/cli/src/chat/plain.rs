@@ -5,18 +5,19 @@ use std::process::ExitCode;
 
 use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, AskEvent};
 use tidegate_protocol::{ErrorCode, RunEventBody};
+use tidegate_routing::literal;
 use tidegate_runtime::spawn_blocking;
 use tokio::sync::mpsc;
 
 use super::app::Join;
-use super::choice::{Models, chosen};
+use super::choice::{Models, about_slip, chosen};
 use super::export::{Export, export};
 use super::host::{Back, Host, TRIES};
 use super::opening::Opening;
 use super::session::request_key;
 use super::terminal::keyboard;
 use crate::app::App;
-use crate::failure::{Failure, With as _};
+use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print_line, printable};
 use crate::signals::Signals;
 use crate::texts;
@@ -32,6 +33,7 @@ pub(super) struct Plain<'a> {
     pub(super) back: mpsc::Receiver<Back>,
     pub(super) export: Export,
     pub(super) models: Models,
+    pub(super) triggers: Vec<String>,
 }
 
 impl Plain<'_> {
@@ -55,12 +57,14 @@ impl Plain<'_> {
             let ended = piece.is_none();
             pending.extend(piece.unwrap_or_default());
             while let Some(line) = next_line(&mut pending, ended) {
+                // A blank before a slash says that no command is meant.
                 let text = line.trim();
+                let line = if literal(&line).is_some() { line.trim_end() } else { text };
                 if text == "/quit" || text == "/exit" {
                     return Ok(code);
                 }
                 if !text.is_empty()
-                    && let Err(failure) = self.turn(text).await
+                    && let Err(failure) = self.turn(line).await
                 {
                     code = self.app.report(&failure, false);
                 }
@@ -88,6 +92,9 @@ impl Plain<'_> {
             text.strip_prefix("/export").filter(|rest| !rest.starts_with(|c: char| !c.is_whitespace()))
         {
             return self.write(file.trim()).await;
+        }
+        if let Some(said) = about_slip(self.app.language(), &self.models, &self.triggers, text) {
+            return Err(Failure::new(ErrorCode::InvalidValue, Message::plain(said)));
         }
         let ask = self.opening.message(text.to_owned(), request_key()?, Join::Queue);
         self.host.ask(1, ask);

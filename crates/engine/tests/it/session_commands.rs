@@ -79,7 +79,7 @@ async fn a_model_in_a_message_is_asked_for_that_message_and_alone_for_all_that_f
     assert_eq!(asked(bench), ["second", "first", "second", "first", "first"]);
     let refused = say(&engine, "main", "/model nowhere/x").await;
     assert!(
-        refused.text.contains("nowhere/x") && refused.text.contains("anthropic/first"),
+        refused.text.contains("no provider is called nowhere") && refused.text.contains("anthropic/first"),
         "{}",
         refused.text
     );

@@ -91,6 +91,8 @@ pub(super) struct Facts {
     pub(super) session: String,
     /// The one that is asked until another one answers or is chosen.
     pub(super) model: String,
+    /// Further words that begin a conversation anew.
+    pub(super) triggers: Vec<String>,
 }
 
 pub(super) struct State {

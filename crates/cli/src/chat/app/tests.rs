@@ -30,6 +30,7 @@ impl Driven {
             version: "tidegate".to_owned(),
             session: "main".to_owned(),
             model: "offline".to_owned(),
+            triggers: vec!["/fresh".to_owned()],
         };
         let completions = completions(Language::English, Vec::new());
         let models: Models = Box::new(|word| (word == "b").then(|| "maker/b".to_owned()));
@@ -278,6 +279,26 @@ fn what_is_pasted_at_a_question_is_in_the_line() {
     assert_eq!(driven.event(Event::Tick), []);
     assert!(driven.region_has("› y"), "{:?}", driven.region());
     assert!(driven.region_has("Letters go to the line below"), "{:?}", driven.region());
+}
+
+#[test]
+fn a_misspelled_command_is_told_and_not_sent() {
+    for (text, said) in [
+        ("/titel x", "There is no command /titel. Did you mean /title?"),
+        ("/zzzzzz", "There is no command /zzzzzz."),
+        ("/context x", "/context takes no words."),
+        ("/quit now", "/quit takes no words."),
+        ("@nope hi", "There is no model nope."),
+    ] {
+        let mut driven = Driven::new();
+        assert_eq!(driven.enter(text), [], "{text}");
+        let told = driven.scrollback.join(" ");
+        assert!(told.contains(said) && told.contains("begin with a blank"), "{text}: {told}");
+    }
+    for text in ["/title x", "@b hi", " /titel x", "//titel x", "/etc/hosts?", "/fresh start", "hello"] {
+        let effects = Driven::new().enter(text);
+        assert!(matches!(effects.as_slice(), [Effect::Ask { .. }]), "{text}: {effects:?}");
+    }
 }
 
 #[test]

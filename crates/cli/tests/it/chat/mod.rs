@@ -163,6 +163,24 @@ fn an_agent_that_is_silent_is_told_so_and_the_token_is_never_seen() {
 }
 
 #[test]
+fn a_program_is_told_of_a_misspelled_command_and_a_model_that_is_not_listed() {
+    let vendor = Vendor::open();
+    let home = vendor.sqlite_home();
+    let failed = home.call(&["chat"]).stdin("/titel x\n").run();
+    assert!(failed.stderr.contains("Did you mean /title?") && failed.code == Some(1), "{failed:?}");
+    assert!(vendor.requests().is_empty(), "nothing was sent");
+    vendor.push(Turn::say("as it is"));
+    home.call(&["chat"]).stdin(" /titel x\n").ok();
+    assert_eq!(vendor.said(), ["user: /titel x"]);
+    vendor.push(Turn::say("hello"));
+    let noted = home.call(&["chat", "--model", "groq/secnd"]).stdin("hi\n").ok();
+    assert!(
+        noted.stderr.contains("secnd is none of the models") && noted.stderr.contains("second"),
+        "{noted:?}"
+    );
+}
+
+#[test]
 fn a_message_while_it_works_is_answered_too() {
     let vendor = Vendor::open();
     let home = asking_home(&vendor);
@@ -405,10 +423,10 @@ fn without_a_terminal_the_exit_code_is_that_of_the_last_failure() {
 #[test]
 fn a_model_that_does_not_exist_is_told_before_anything_begins() {
     let home = Home::new();
-    let failed = home.call(&["chat", "--model", "nobody/knows"]).fails("INVALID_VALUE");
+    let failed = home.call(&["chat", "--model", "nobody/knows"]).fails("UNSUPPORTED_PROVIDER");
     assert!(failed.stderr.contains("nobody"), "{failed:?}");
-    home.call(&["chat", "--thinking", "lots"]).fails("INVALID_VALUE");
-    home.call(&["chat", "words"]).fails("INVALID_VALUE");
+    home.call(&["chat", "--thinking", "lots"]).fails("UNSUPPORTED_PROVIDER");
+    home.call(&["chat", "words"]).fails("UNSUPPORTED_PROVIDER");
     home.call(&["chat", "--session", " "]).fails("MISSING_VALUE");
-    home.call(&["chat", "--session", &"x".repeat(300)]).fails("INVALID_VALUE");
+    home.call(&["chat", "--session", &"x".repeat(300)]).fails("UNSUPPORTED_PROVIDER");
 }
