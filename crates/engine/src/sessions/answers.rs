@@ -147,7 +147,7 @@ impl Core {
     }
 
     /// How much of the model's window the conversation takes.
-    fn how_full(&self, spec: &RunSpec, row: Option<&SessionRow>) -> String {
+    pub(super) fn how_full(&self, spec: &RunSpec, row: Option<&SessionRow>) -> String {
         let window = self.settings.window(&spec.models, false).tokens;
         let used = row.map_or(0, |row| row.context_tokens);
         let percent = used.saturating_mul(100) / window.max(1);
