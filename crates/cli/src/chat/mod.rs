@@ -78,7 +78,7 @@ pub(crate) async fn converse(
         agent: opening.agent.clone(),
         file: std::path::PathBuf::new(),
     };
-    if !app.output.terminal || !std::io::stdin().is_terminal() {
+    if opening.json || !app.output.terminal || !std::io::stdin().is_terminal() {
         return Plain { app, host, opening, back, export, models: known.models, triggers: known.triggers }
             .run()
             .await;

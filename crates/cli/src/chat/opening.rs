@@ -15,6 +15,8 @@ pub(crate) struct Opening {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// The first message begins the conversation anew.
     pub(crate) fresh: bool,
+    /// A program reads the answers: an object a line.
+    pub(crate) json: bool,
 }
 
 impl Opening {

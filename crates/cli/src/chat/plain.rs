@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, AskEvent};
-use tidegate_protocol::{ErrorCode, RunEventBody};
+use serde_json::{Value, json};
+use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, AskAnswer, AskEvent};
+use tidegate_protocol::{ErrorCode, Id as _, RunEventBody};
 use tidegate_routing::literal;
-use tidegate_runtime::spawn_blocking;
+use tidegate_runtime::{iso_timestamp, spawn_blocking};
 use tokio::sync::mpsc;
 
 use super::app::Join;
@@ -67,6 +68,10 @@ impl Plain<'_> {
                     && let Err(failure) = self.turn(line).await
                 {
                     code = self.app.report(&failure, false);
+                    if self.opening.json {
+                        let error = json!({ "code": failure.code, "message": failure.message.en });
+                        print_line(&json!({ "success": false, "error": error }).to_string())?;
+                    }
                 }
             }
             if ended {
@@ -105,6 +110,9 @@ impl Plain<'_> {
                     if let Some(choice) = chosen(&self.models, text) {
                         self.opening.overruled(&choice);
                     }
+                    if self.opening.json {
+                        return print_line(&self.object(&answer).to_string());
+                    }
                     if answer.text.trim().is_empty() {
                         complain(self.app.say(words::NO_REPLY));
                         return Ok(());
@@ -125,6 +133,20 @@ impl Plain<'_> {
             }
         }
         Err(Failure::of_body(&self.host.gone()))
+    }
+
+    /// The answer for a program: what `ask` says of one, as far as it is known here.
+    fn object(&self, answer: &AskAnswer) -> Value {
+        json!({
+            "success": true,
+            "requestId": answer.run_id.alias(),
+            "createdAt": iso_timestamp(answer.created_at),
+            "route": answer.origin.route,
+            "stage": answer.origin.stage,
+            "result": answer.text,
+            "sessionKey": self.opening.session,
+            "sessionId": answer.session_name,
+        })
     }
 
     fn noticed(&self, notice: RunEventBody) {

@@ -100,6 +100,7 @@ fn opening(command: &'static Command, parsed: &Parsed) -> Result<Opening, Failur
         model: parsed.value("model").map(str::to_owned),
         thinking: parsed.value("thinking").map(level).transpose()?,
         fresh: parsed.has("new-session"),
+        json: parsed.has("json"),
     })
 }
 

@@ -163,6 +163,18 @@ fn an_agent_that_is_silent_is_told_so_and_the_token_is_never_seen() {
 }
 
 #[test]
+fn a_program_that_wants_objects_gets_one_a_line() {
+    let home = Home::new();
+    let done = home.call(&["chat", "--json"]).stdin("one\n/titel x\ntwo\n").run();
+    let lines: Vec<serde_json::Value> =
+        done.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let told: Vec<_> = lines.iter().map(|line| line["success"] == true).collect();
+    assert_eq!(told, [true, false, true], "{done:?}");
+    assert!(lines[0]["result"].as_str().unwrap().ends_with("one"), "{done:?}");
+    assert_eq!(lines[1]["error"]["code"], "INVALID_VALUE");
+}
+
+#[test]
 fn a_program_is_told_of_a_misspelled_command_and_a_model_that_is_not_listed() {
     let vendor = Vendor::open();
     let home = vendor.sqlite_home();
@@ -425,8 +437,8 @@ fn a_model_that_does_not_exist_is_told_before_anything_begins() {
     let home = Home::new();
     let failed = home.call(&["chat", "--model", "nobody/knows"]).fails("UNSUPPORTED_PROVIDER");
     assert!(failed.stderr.contains("nobody"), "{failed:?}");
-    home.call(&["chat", "--thinking", "lots"]).fails("UNSUPPORTED_PROVIDER");
-    home.call(&["chat", "words"]).fails("UNSUPPORTED_PROVIDER");
+    home.call(&["chat", "--thinking", "lots"]).fails("INVALID_VALUE");
+    home.call(&["chat", "words"]).fails("INVALID_VALUE");
     home.call(&["chat", "--session", " "]).fails("MISSING_VALUE");
-    home.call(&["chat", "--session", &"x".repeat(300)]).fails("UNSUPPORTED_PROVIDER");
+    home.call(&["chat", "--session", &"x".repeat(300)]).fails("INVALID_VALUE");
 }
