@@ -187,3 +187,11 @@ fn where_nobody_runs_stop_begins_nothing() {
     assert_eq!(told["stopped"].as_array().unwrap().len(), 1, "{told}");
     assert_eq!((states(&desk.home), desk.vendor.requests().len()), (vec!["aborted".to_owned()], 1));
 }
+
+#[test]
+fn a_conversation_that_is_not_there_cannot_be_stopped() {
+    let home = Home::new();
+    home.ask("hi");
+    home.call(&["stop", "--session", "nope"]).fails("NOT_FOUND");
+    home.call(&["stop", "--session", "main"]).ok();
+}
