@@ -5,7 +5,7 @@ use std::fmt;
 use tidegate_client::ClientError;
 use tidegate_config::{EditError, LoadError};
 use tidegate_engine::{EngineError, SettingsError};
-use tidegate_models::CannotSpeak;
+use tidegate_models::{Api, CannotSpeak};
 use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_secrets::SecretsError;
@@ -178,6 +178,9 @@ impl From<SettingsError> for Failure {
             }
             SettingsError::UnknownProvider { provider, known } => {
                 let failure = Self::new(code, texts::UNSUPPORTED_PROVIDER.with(&[("provider", &provider)]));
+                if provider == Api::Scripted.as_str() {
+                    return failure.with_hint(texts::IS_AN_API.with(&[("api", &provider)]));
+                }
                 match closest(&provider, known.split(", ")) {
                     Some(near) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &near)])),
                     None => failure.with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)])),
