@@ -148,6 +148,27 @@ enum Finals {
     Inside,
 }
 
+/// What of a text was visible so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Shown {
+    #[default]
+    Nothing,
+    /// Something, and nothing on this line.
+    Before,
+    OnThisLine,
+}
+
+impl Shown {
+    fn after(self, c: char) -> Self {
+        match (self, c) {
+            (Self::Nothing, c) if c.is_whitespace() => Self::Nothing,
+            (_, '\n') => Self::Before,
+            (Self::Before, c) if c.is_whitespace() => Self::Before,
+            _ => Self::OnThisLine,
+        }
+    }
+}
+
 /// Tells visible text from thoughts.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
@@ -155,9 +176,7 @@ pub(super) struct Tags {
     in_thought: bool,
     /// The thought under way, as it would be shown if it never ends.
     thought: String,
-    /// Something was shown, and something on this line.
-    shown: bool,
-    shown_on_line: bool,
+    shown: Shown,
     /// Code in what is visible. A thought is not looked at: one stray backtick in it must not hide its end.
     code: CodeTracker,
     /// What may become a tag.
@@ -220,7 +239,7 @@ impl Tags {
     /// then it was an answer, or about the tag.
     fn unclosed(&mut self, out: &mut Vec<Spoken>) {
         let thought = std::mem::take(&mut self.thought);
-        if self.in_thought && self.finals == Finals::Plain && (self.shown_on_line || !self.shown) {
+        if self.in_thought && self.finals == Finals::Plain && self.shown != Shown::Before {
             out.extend(thought.chars().map(Spoken::Visible));
         }
     }
@@ -253,7 +272,7 @@ impl Tags {
         if !self.in_thought {
             self.thought.clear();
             // In the middle of a line it may be what the line is about.
-            if self.shown_on_line {
+            if self.shown == Shown::OnThisLine {
                 self.thought.push_str(tag);
             }
         }
@@ -282,8 +301,7 @@ impl Tags {
             self.thought.push(c);
             return out.push(Spoken::Thought(c));
         }
-        self.shown |= !c.is_whitespace();
-        self.shown_on_line = c != '\n' && (self.shown_on_line || !c.is_whitespace());
+        self.shown = self.shown.after(c);
         self.code.push(c);
         out.push(if self.finals == Finals::Outside { Spoken::Thought(c) } else { Spoken::Visible(c) });
     }
