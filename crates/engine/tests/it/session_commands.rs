@@ -80,7 +80,7 @@ async fn a_model_in_a_message_is_asked_for_that_message_and_alone_for_all_that_f
     assert_eq!(asked(bench), ["second", "first", "second", "first", "first"]);
     let refused = say(&engine, "main", "/model nowhere/x").await;
     assert!(
-        refused.text.contains("nowhere/x") && refused.text.contains("anthropic/first"),
+        refused.text.contains("no provider is called nowhere") && refused.text.contains("anthropic/first"),
         "{}",
         refused.text
     );
@@ -237,6 +237,9 @@ async fn commands_answer_without_a_model(bench: &Bench<'_>) {
         ("/status", "Model: anthropic/first"),
         ("/context", "Messages: "),
         ("/compact", "There is nothing to sum up yet."),
+        ("/context", "as the model counted them last"),
+        ("/context", "by estimate:"),
+        ("/status", "as the model counted them last"),
         ("/help", "/compact [instructions]"),
         ("/verbose loud", "loud is none of"),
         ("/nosuch", "There is no command /nosuch"),
