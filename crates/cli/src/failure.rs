@@ -5,13 +5,13 @@ use std::fmt;
 use tidegate_client::ClientError;
 use tidegate_config::{EditError, LoadError};
 use tidegate_engine::{EngineError, SettingsError};
-use tidegate_models::CannotSpeak;
+use tidegate_models::{Api, CannotSpeak};
 use tidegate_protocol::{ErrorBody, ErrorCode};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_secrets::SecretsError;
 use tidegate_storage::StoreError;
 
-use crate::arguments::Command;
+use crate::arguments::{Command, closest};
 use crate::texts;
 
 /// A text of the catalogue with its places filled, still in every language.
@@ -177,8 +177,14 @@ impl From<SettingsError> for Failure {
                 Self::new(code, texts::NO_SUCH_AGENT.with(&[("name", &name), ("known", &known)]))
             }
             SettingsError::UnknownProvider { provider, known } => {
-                Self::new(code, texts::UNSUPPORTED_PROVIDER.with(&[("provider", &provider)]))
-                    .with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)]))
+                let failure = Self::new(code, texts::UNSUPPORTED_PROVIDER.with(&[("provider", &provider)]));
+                if provider == Api::Scripted.as_str() {
+                    return failure.with_hint(texts::IS_AN_API.with(&[("api", &provider)]));
+                }
+                match closest(&provider, known.split(", ")) {
+                    Some(near) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &near)])),
+                    None => failure.with_hint(texts::KNOWN_PROVIDERS.with(&[("known", &known)])),
+                }
             }
             SettingsError::UnknownModel { text } => {
                 Self::new(code, texts::UNKNOWN_MODEL.with(&[("text", &text)]))

@@ -33,6 +33,7 @@ texts! {
     TRANSCRIPT_REBUILT: "note: the transcript {file} was damaged; it was made anew from the database, the damaged one is {kept}", "注意：会话记录 {file} 已损坏；已依据数据库重建，损坏的文件为 {kept}";
     TRANSCRIPT_LAGS: "note: the answer is kept, but the transcript {file} could not be written ({cause}); it is tried again with the next command", "注意：回答已保存，但会话记录 {file} 无法写入（{cause}）；下次命令时会重试";
     UNSUPPORTED_PROVIDER: "Unsupported provider: {provider}", "不支持的模型提供方：{provider}";
+    IS_AN_API: "{api} is an api: give a provider of yours models.providers.<name>.api \"{api}\" and ask <name>", "{api} 是一种 api：请在配置中设置 models.providers.<名称>.api 为 \"{api}\"，再使用 <名称>";
     KNOWN_PROVIDERS: "Known: {known}. Others go under models.providers in the configuration.", "已知：{known}。其他的写在配置的 models.providers 下。";
     NO_PROFILE: "No {provider} profile found. Run: tidegate auth login {provider}", "没有 {provider} 的登录信息。请运行：tidegate auth login {provider}";
     NO_SUCH_PROFILE: "Profile {profile} not found for {provider}", "没有 {provider} 的凭据 {profile}";

@@ -152,7 +152,7 @@ impl Core {
         Ok(())
     }
 
-    /// A run ended itself because its caller wished so: what it started is ended too.
+    /// A run has ended and not all that it started: that is ended too.
     pub(crate) async fn abort_descendants(self: &Arc<Self>, run: RunId) -> Result<(), EngineError> {
         for child in self.store.descendants(&self.tenant, run).await? {
             let principal = Principal::of_run(self.tenant.clone(), self.row(child).await?.actor);

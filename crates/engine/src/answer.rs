@@ -1,6 +1,6 @@
 //! What came of a run, read back from where it is stored.
 
-use tidegate_agent::text::is_silent;
+use tidegate_agent::text::spoken;
 use tidegate_agent::{calls_made, step_limit};
 use tidegate_protocol::{Message, RunCommand, TenantId};
 use tidegate_storage::{Library, RunRow, StoreError};
@@ -25,7 +25,7 @@ pub async fn said(
     let entries = library.entries(tenant, session, first - 1, limit).await?;
     let mut messages = entries.iter().rev().filter_map(|entry| entry.body.message());
     let answer = messages.find(|message| matches!(message, Message::Assistant { .. })).map(Message::text);
-    Ok(answer.filter(|text| !text.trim().is_empty() && !is_silent(text)))
+    Ok(answer.map(|text| spoken(&text).to_owned()).filter(|text| !text.trim().is_empty()))
 }
 
 impl Core {
@@ -41,7 +41,9 @@ impl Core {
         let entries = self.store.entries(&self.tenant, session, first - 1, limit).await?;
         let messages: Vec<&Message> = entries.iter().filter_map(|entry| entry.body.message()).collect();
         let answer = messages.iter().rev().find_map(|message| match message {
-            message @ Message::Assistant { origin, .. } => Some((message.text(), origin.clone())),
+            message @ Message::Assistant { origin, .. } => {
+                Some((spoken(&message.text()).to_owned(), origin.clone()))
+            }
             _ => None,
         });
         let (text, origin) = answer.ok_or_else(torn)?;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use tidegate_agent::text::is_silent;
 use tidegate_agent::{Afford, Desk};
 use tidegate_models::Ledger;
 use tidegate_protocol::{CallId, ChannelName, JoinMode, RunEventBody};
@@ -59,6 +60,10 @@ impl<'a> RunDesk<'a> {
 #[async_trait]
 impl Desk for RunDesk<'_> {
     fn emit(&self, event: RunEventBody) {
+        // Silence comes in one piece, and nobody should see the word for it.
+        if matches!(&event, RunEventBody::TextDelta { text } if is_silent(text)) {
+            return;
+        }
         self.live.publish(self.work.run, event);
     }
 

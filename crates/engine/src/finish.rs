@@ -25,6 +25,7 @@ impl Core {
         let calls = desk.remaining();
         let finish = self.finish_of(work, &end, calls.clone()).await?;
         let lanes = lanes_of(&finish.parts);
+        let ends_started = finish.ending.ends_started();
         let wrote = i64::try_from(finish.entries.len()).unwrap_or(i64::MAX);
         let finished = self.persist(lease, finish).await?;
         // Only now: whatever fails or panics before, what was used is still there for the end that is written instead.
@@ -35,10 +36,8 @@ impl Core {
             self.wake_lane(lane, &channel, &account);
         }
         self.announced(work, &finished);
-        if let End::Aborted(_) = &end
-            && let Err(error) = self.abort_descendants(work.run).await
-        {
-            tracing::warn!(%error, run = %work.run, "what an aborted run started could not be ended");
+        if ends_started && let Err(error) = self.end_descendants(work.run).await {
+            tracing::warn!(%error, run = %work.run, "what the run started has ended and may work on for a moment");
         }
         let end = match end {
             End::Answered(answer) => {

@@ -60,4 +60,5 @@ pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
 pub use stop::{StopFilter, stop_stored};
 pub use submit::{Follower, Request, Submitted};
+pub use tidegate_agent::text::spoken;
 pub use tools::{Answering, Invoke, NotAllowed, Reserved, Tell, Toolbox, engine_tools_to_look_at};

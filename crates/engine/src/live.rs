@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use tidegate_agent::text::spoken;
 use tidegate_protocol::{
     ErrorBody, JoinMode, Origin, RunEvent, RunEventBody, RunId, SessionKey, ToolCall, ToolError, ToolResult,
     Usage,
@@ -23,6 +24,7 @@ pub struct Answer {
     pub created_at: i64,
     /// The log's name where a person sees it.
     pub session_name: String,
+    /// Empty when the agent chose to say nothing.
     pub text: String,
     pub origin: Origin,
     pub usage: Usage,
@@ -128,7 +130,10 @@ impl Live {
     }
 
     /// Says how it ended. The first one to say so is right.
-    pub(crate) fn end(&self, run: RunId, end: RunEnd) {
+    pub(crate) fn end(&self, run: RunId, mut end: RunEnd) {
+        if let Ok(answer) = &mut end {
+            answer.text = spoken(&answer.text).to_owned();
+        }
         self.with(|progress| {
             if progress.end.is_some() {
                 return;

@@ -8,6 +8,10 @@ use tokio::sync::watch;
 use crate::schedule::{Lanes, Permit};
 
 /// How long a run has worked, and what it holds meanwhile.
+///
+/// Every attempt begins at zero: what a process did in its last moments is written nowhere. So a run that takes its process
+/// down again and again works for its deadline as often as it is tried, which is
+/// [`POISON_CRASHES`](tidegate_storage::POISON_CRASHES) times and no more.
 pub(crate) struct Pace {
     lanes: Lanes,
     state: Mutex<State>,

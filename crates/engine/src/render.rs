@@ -1,7 +1,7 @@
 //! From an end to the parts that go out. The parts join FINISH, so they are made before it.
 
 use tidegate_agent::Answer;
-use tidegate_agent::text::{SentTexts, is_silent};
+use tidegate_agent::text::{SentTexts, spoken};
 use tidegate_protocol::{Block, ErrorBody, OutboxId, Part, Quote, Reply, ReplyTarget, Verbose};
 use tidegate_runtime::new_id;
 use tidegate_storage::NewPart;
@@ -61,12 +61,13 @@ impl Core {
         let mut sent = SentTexts::default();
         answer.sent.iter().for_each(|text| sent.note(text));
         let mut text = self.told_tools(work.spec.verbose, answer);
-        // No network takes a message without a word.
-        let is_empty = text.is_empty() && answer.text.trim().is_empty();
-        if is_empty || is_silent(&answer.text) || sent.contains(&answer.text) {
+        let said = spoken(&answer.text);
+        // No network takes a message without a word, and whoever chose to be silent does not tell of tools either.
+        let is_silent = said.trim().is_empty() && (text.is_empty() || !answer.text.trim().is_empty());
+        if is_silent || sent.contains(said) {
             return Ok(Vec::new());
         }
-        text.push_str(&answer.text);
+        text.push_str(said);
         self.reply_parts(work, &Ok(text))
     }
 

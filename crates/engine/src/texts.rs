@@ -37,6 +37,9 @@ tidegate_runtime::texts! {
     MODELS_KNOWN:
         "To choose from: {known}",
         "可选：{known}";
+    NO_SUCH_PROVIDER:
+        "There is no model {value} to choose: no provider is called {provider}. {known}",
+        "没有可选的模型 {value}：没有名为 {provider} 的提供方。{known}";
     NO_SUCH_MODEL:
         "There is no model {value} to choose. {known}",
         "没有可选的模型 {value}。{known}";
@@ -71,8 +74,11 @@ tidegate_runtime::texts! {
         "Conversation: {name} ({lines} messages)",
         "会话：{name}（{lines} 条消息）";
     STATUS_CONTEXT:
-        "Context: about {used} of {window} tokens ({percent} %), summed up {times} times",
-        "上下文：约 {used} / {window} 个 token（{percent} %），已压缩 {times} 次";
+        "Context: {used} of {window} tokens ({percent} %) as the model counted them last, summed up {times} times",
+        "上下文：{used} / {window} 个 token（{percent} %，模型上次的计数），已压缩 {times} 次";
+    CONTEXT_ESTIMATED:
+        "The next message sends about {tokens}, by estimate:",
+        "下一条消息约发送 {tokens}（估计）：";
     STATUS_USED:
         "Used: {input} tokens in, {output} out, {cost}",
         "用量：输入 {input} 个 token，输出 {output} 个，{cost}";

@@ -9,7 +9,9 @@ mod route;
 mod texts;
 pub mod upstream_key;
 
-pub use command::{COMMANDS, Command, CommandInfo, Line, Setting, Vocabulary, is_abort_word, parse_line};
+pub use command::{
+    COMMANDS, Command, CommandInfo, Line, Setting, Slip, Vocabulary, is_abort_word, literal, parse_line, slip,
+};
 pub use reset::{Conversation, ResetMode, ResetPolicy, ResetRule, ResetRules};
 pub use route::route;
 pub use texts::Help;

@@ -1,5 +1,7 @@
 //! Ending from outside: a run, or a whole session.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId, RunState, SessionKey, TenantId};
@@ -30,7 +32,7 @@ pub(crate) async fn abort(
     now: i64,
 ) -> TxResult<AbortOutcome> {
     let tenant = principal.tenant();
-    lock_sessions(transaction, tenant, run).await?;
+    lock_sessions(transaction, tenant, run, BTreeSet::new()).await?;
     let Some(state) = locked_state(transaction, tenant, run).await? else {
         return Ok(AbortOutcome::NotFound);
     };
@@ -42,21 +44,33 @@ pub(crate) async fn abort(
     }
     let mut changes = BudgetChanges::default();
     end(transaction, principal, run, now, &mut changes).await?;
-    // Whoever is ended starts nothing any more, so this comes to an end.
+    end_started(transaction, principal, run, now, &mut changes).await?;
+    apply(transaction, tenant, &changes).await?;
+    Ok(AbortOutcome::Aborted)
+}
+
+/// Ends what a run started, and what that started. What was reserved goes into `changes`. Whoever is ended starts nothing
+/// any more, so this comes to an end.
+pub(crate) async fn end_started(
+    transaction: &mut PgConnection,
+    principal: &Principal,
+    run: RunId,
+    now: i64,
+    changes: &mut BudgetChanges,
+) -> TxResult<()> {
+    let tenant = principal.tenant();
     loop {
         let open = descendants(transaction, tenant, run).await?;
         if open.is_empty() {
-            break;
+            return Ok(());
         }
         for run in open {
             let state = locked_state(transaction, tenant, run).await?;
             if matches!(state, Some(RunState::Queued | RunState::Running)) {
-                end(transaction, principal, run, now, &mut changes).await?;
+                end(transaction, principal, run, now, changes).await?;
             }
         }
     }
-    apply(transaction, tenant, &changes).await?;
-    Ok(AbortOutcome::Aborted)
 }
 
 /// The runs that a run started, and those they started, that can be ended. One that ended may have left some.
@@ -79,25 +93,31 @@ pub(crate) async fn descendants(
     Ok(collect(&rows, |row| parsed(row, "id"))?)
 }
 
-/// Locks the rows of all sessions that the end of the run touches, in one order.
-async fn lock_sessions(transaction: &mut PgConnection, tenant: &TenantId, run: RunId) -> TxResult<()> {
+/// Locks the rows of all sessions that the end of the run touches, in one order; `also` those of these keys.
+pub(crate) async fn lock_sessions(
+    transaction: &mut PgConnection,
+    tenant: &TenantId,
+    run: RunId,
+    also: BTreeSet<String>,
+) -> TxResult<()> {
     let descendants = descendants(transaction, tenant, run).await?;
     if descendants.is_empty() {
-        return Ok(());
+        return take_turns(transaction, also).await;
     }
     let ids: Vec<String> = std::iter::once(run).chain(descendants).map(|run| run.to_string()).collect();
-    let keys: Vec<String> =
+    let found: Vec<String> =
         sqlx::query_scalar("SELECT DISTINCT session_key FROM runs WHERE tenant_id = $1 AND id = ANY($2)")
             .bind(tenant.as_str())
             .bind(ids)
             .fetch_all(&mut *transaction)
             .await?;
-    take_turns(transaction, keys.iter().cloned().collect()).await?;
+    let keys: BTreeSet<String> = found.into_iter().chain(also).collect();
+    take_turns(transaction, keys.clone()).await?;
     sqlx::query(
         "SELECT 1 FROM session_keys WHERE tenant_id = $1 AND session_key = ANY($2) ORDER BY session_key FOR UPDATE",
     )
     .bind(tenant.as_str())
-    .bind(keys)
+    .bind(keys.into_iter().collect::<Vec<_>>())
     .execute(transaction)
     .await?;
     Ok(())

@@ -1,6 +1,7 @@
 //! What a run reads of its log.
 
 use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 use tidegate_protocol::{Entry, SessionId};
 use tidegate_storage::{Context, ContextLimits, ContextReader, Lease};
 
@@ -41,7 +42,22 @@ pub(crate) async fn context(
     let summary = if compactions == 0 { None } else { summary(transaction, tenant, &chain).await? };
     let touched_at = written_at(transaction, tenant, &chain, column(&log, "before_run")?).await?;
     let (flushed, begun) = (column(&log, "flushed")?, column(&log, "begun")?);
-    Ok(Context { summary, entries, cut, compactions, flushed, touched_at, begun })
+    let summed_up = if begun { summed_up(transaction, lease, &log).await? } else { Vec::new() };
+    Ok(Context { summary, entries, cut, compactions, flushed, touched_at, begun, summed_up })
+}
+
+/// What the run said before the floor.
+async fn summed_up(transaction: &mut PgConnection, lease: &Lease, log: &PgRow) -> TxResult<Vec<Entry>> {
+    let (after, upto) = (column::<i64>(log, "before_run")?, column::<i64>(log, "floor_seq")?);
+    if after >= upto {
+        return Ok(Vec::new());
+    }
+    let below = Segment { session: lease.session, after, upto };
+    let rows = below.newest(transaction, lease, i64::from(u32::MAX), i64::MAX).await?;
+    let mut own = rows.iter().map(entry).collect::<Result<Vec<Entry>, _>>()?;
+    own.retain(|entry| entry.run_id == lease.run);
+    own.reverse();
+    Ok(own)
 }
 
 /// The newest lines after the floor that fit, oldest first, and whether there were more.

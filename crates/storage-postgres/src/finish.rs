@@ -10,6 +10,7 @@ use tidegate_storage::{
     StoreError, countable,
 };
 
+use crate::abort::{end_started, lock_sessions};
 use crate::accept::{Entered, admit, enter};
 use crate::append::{append, hold};
 use crate::approval::cancel_of_run;
@@ -28,9 +29,15 @@ pub(crate) async fn finish(
     finish: &Finish,
 ) -> TxResult<Finished> {
     let told = finish.announce.as_deref().map(|told| Accept { claim: false, ..told.clone() });
+    let mut keys = BTreeSet::new();
     if let Some(told) = &told {
         check_announce(lease, told)?;
-        take_turns(transaction, [lease.key.to_string(), told.key.to_string()].into()).await?;
+        keys = [lease.key.to_string(), told.key.to_string()].into();
+    }
+    if finish.ending.ends_started() {
+        lock_sessions(transaction, lease.tenant(), lease.run, keys).await?;
+    } else {
+        take_turns(transaction, keys).await?;
     }
     hold(transaction, lease, finish.now).await?;
     let head_seq = append(transaction, lease, &finish.entries, finish.now).await?;
@@ -50,6 +57,13 @@ pub(crate) async fn finish(
     };
     move_key(transaction, lease, &key_moves).await?;
     cancel_of_run(transaction, lease.tenant(), lease.run, finish.now).await?;
+    let mut changes = BudgetChanges::default();
+    if finish.ending.ends_started() {
+        end_started(transaction, &finish.principal, lease.run, finish.now, &mut changes).await?;
+    }
+    if let Some(reserved) = &reserved {
+        changes.finish(reserved, &used);
+    }
     // The other session's row before any lane: whoever holds a session's row may wait for a lane.
     let entered = match &told {
         Some(told) => Some((told, enter(transaction, told).await?)),
@@ -63,7 +77,7 @@ pub(crate) async fn finish(
     .bind(lease.key.to_string())
     .fetch_one(&mut *transaction)
     .await?;
-    let announced = settle(transaction, lease, &used, reserved.as_ref(), entered).await?;
+    let announced = settle(transaction, lease, &changes, entered).await?;
     Ok(Finished { head_seq, more, usage, announced })
 }
 
@@ -173,22 +187,17 @@ async fn note_use(
 async fn settle(
     transaction: &mut PgConnection,
     lease: &Lease,
-    used: &Usage,
-    reserved: Option<&Reserved>,
+    changes: &BudgetChanges,
     entered: Option<(&Accept, Entered)>,
 ) -> TxResult<Option<Accepted>> {
-    let mut changes = BudgetChanges::default();
-    if let Some(reserved) = reserved {
-        changes.finish(reserved, used);
-    }
     let Some((told, entered)) = entered else {
-        apply(transaction, lease.tenant(), &changes).await?;
+        apply(transaction, lease.tenant(), changes).await?;
         return Ok(None);
     };
     let mut lines: BTreeSet<BudgetKey> = changes.iter().map(|(key, _)| key.clone()).collect();
     lines.extend(told.reservation.iter().flat_map(|reservation| Reserved::of(reservation).lines));
     lock_lines(transaction, lease.tenant(), &lines).await?;
-    apply(transaction, lease.tenant(), &changes).await?;
+    apply(transaction, lease.tenant(), changes).await?;
     admit(transaction, told, entered).await.map(Some)
 }
 

@@ -40,12 +40,24 @@ pub(crate) fn abort(
         return Ok(AbortOutcome::Begun);
     }
     let mut changes = BudgetChanges::default();
-    let descendants = descendants(connection, tenant, run)?;
-    for run in std::iter::once(run).chain(descendants) {
-        end(connection, principal, run, now, &mut changes)?;
-    }
+    end(connection, principal, run, now, &mut changes)?;
+    end_started(connection, principal, run, now, &mut changes)?;
     apply(connection, tenant, &changes)?;
     Ok(AbortOutcome::Aborted)
+}
+
+/// Ends what a run started, and what that started. What was reserved goes into `changes`.
+pub(crate) fn end_started(
+    connection: &Connection,
+    principal: &Principal,
+    run: RunId,
+    now: i64,
+    changes: &mut BudgetChanges,
+) -> Result<()> {
+    for run in descendants(connection, principal.tenant(), run)? {
+        end(connection, principal, run, now, changes)?;
+    }
+    Ok(())
 }
 
 /// The runs that a run started, and those they started, that can be ended. One that ended may have left some.

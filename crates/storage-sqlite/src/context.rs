@@ -50,7 +50,23 @@ pub(crate) fn context(connection: &Connection, lease: &Lease, limits: ContextLim
         flushed: log.flushed,
         touched_at: written_at(connection, tenant, &chain, log.before_run)?,
         begun: log.begun,
+        summed_up: summed_up(connection, lease, &log)?,
     })
+}
+
+/// What the run said before the floor.
+fn summed_up(connection: &Connection, lease: &Lease, log: &Log) -> Result<Vec<Entry>> {
+    let mut own = Vec::new();
+    if log.begun && log.before_run < log.floor {
+        let below = Segment { session: lease.session, after: log.before_run, upto: log.floor };
+        below.newest(connection, lease.tenant().as_str(), |row: &Row<'_>| {
+            own.push(entry(row)?);
+            Ok(Taken::More)
+        })?;
+    }
+    own.retain(|entry: &Entry| entry.run_id == lease.run);
+    own.reverse();
+    Ok(own)
 }
 
 /// The newest lines after the floor that fit, oldest first, and whether there were more.

@@ -8,6 +8,7 @@ use tidegate_storage::{
     StoreError, countable,
 };
 
+use crate::abort::end_started;
 use crate::accept::accept;
 use crate::append::{append, hold};
 use crate::approval::cancel_of_run;
@@ -89,11 +90,14 @@ fn end_run(connection: &Connection, lease: &Lease, finish: &Finish, used: &Usage
         |row| Ok((json_or_none::<Reserved>(row, "reservation_json")?, usage(row)?)),
     )?;
     let (reserved, total) = ended.unwrap_or_default();
+    let mut changes = BudgetChanges::default();
     if let Some(reserved) = reserved {
-        let mut changes = BudgetChanges::default();
         changes.finish(&reserved, used);
-        apply(connection, lease.tenant(), &changes)?;
     }
+    if finish.ending.ends_started() {
+        end_started(connection, &finish.principal, lease.run, finish.now, &mut changes)?;
+    }
+    apply(connection, lease.tenant(), &changes)?;
     execute(
         connection,
         "UPDATE tool_runs SET status = 'interrupted' WHERE tenant_id = ?1 AND run_id = ?2 AND status = 'intended'",

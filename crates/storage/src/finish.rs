@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use tidegate_policy::{BudgetRefusal, Principal, Reservation};
-use tidegate_protocol::{ErrorBody, Origin, RunId, RunState, SessionKey, TenantId, Usage};
+use tidegate_protocol::{ErrorBody, ErrorCode, Origin, RunId, RunState, SessionKey, TenantId, Usage};
 
 use crate::accept::{Accept, Accepted, Claim};
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub trait Runs: Send + Sync {
     async fn claim(&self, key: &SessionKey, owner: &Owner, ttl_ms: i64, now: i64) -> Result<Claim>;
 
     /// FINISH. Log entries, the run's terminal state, model calls, what its budgets spent, outbox rows and the audit
-    /// row in one commit.
+    /// row in one commit; and the end of what the run started, where that [ends with it](Ending::ends_started).
     async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Finished>;
 
     /// Holds the first of these that its budgets have room for, in place of what the run held. When they have room for
@@ -117,6 +117,16 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Whether what the run started ends in the same commit: somebody ended it, or its time is over, and nobody is left
+    /// who would read what that finds.
+    pub fn ends_started(&self) -> bool {
+        match self {
+            Self::Completed(_) => false,
+            Self::Failed(error) => error.code == ErrorCode::DeadlineExceeded,
+            Self::Aborted(_) => true,
+        }
+    }
+
     pub fn state(&self) -> RunState {
         match self {
             Self::Completed(_) => RunState::Completed,

@@ -181,6 +181,8 @@ pub struct Context {
     pub touched_at: Option<i64>,
     /// The run's own message is in the log, though it may have been summed up since.
     pub begun: bool,
+    /// The run's own lines before the floor, oldest first: what it did before it was summed up still counts.
+    pub summed_up: Vec<Entry>,
 }
 
 #[derive(Debug, Clone)]

@@ -105,10 +105,12 @@ function Answer({ row, agent }: { row: AgentRow; agent: string }) {
           <i />
           <i />
         </p>
+      ) : row.phase === "final" && row.text === "" ? (
+        <p className="silent">{say("silent")}</p>
       ) : (
         <Markdown text={row.text} tail={row.phase === "streaming" ? <span className="caret" /> : undefined} />
       )}
-      {row.phase === "final" && (
+      {row.phase === "final" && row.text !== "" && (
         <footer>
           <CopyButton text={row.text} label={say("copy")} />
         </footer>

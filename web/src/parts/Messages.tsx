@@ -98,7 +98,7 @@ function Announcer({ shown, agent, ready, session }: { shown: Row[]; agent: stri
     const same = known.current?.id === id;
     known.current = { session, id };
     if (first || same || last?.speaker !== "agent") return;
-    setSaid(last.phase === "final" ? say("answerFrom", { agent, text: last.text }) : say("thinking", { agent }));
+    setSaid(last.phase === "final" ? say("answerFrom", { agent, text: last.text || say("silent") }) : say("thinking", { agent }));
   }, [last, ready, session, agent, say]);
   return (
     <div className="unseen" aria-live="polite" role="log">

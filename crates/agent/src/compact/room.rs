@@ -61,9 +61,9 @@ mod tests {
     #[test]
     fn in_a_small_window_everything_is_smaller() {
         let room = Room::new(&window(16_000), 0, 9_000, 9_000);
-        assert_eq!(room, Room { keep: 4_000, tail: 5_900, summary: 2_000 });
+        assert_eq!(room, Room { keep: 6_000, tail: 9_900, summary: 2_000 });
         let full_of_instructions = Room::new(&window(16_000), 20_000, 29_000, 9_000);
-        assert_eq!(full_of_instructions, Room { keep: 1_000, tail: 1_400, summary: 500 });
+        assert_eq!(full_of_instructions, Room { keep: 1_500, tail: 2_150, summary: 750 });
     }
 
     #[test]

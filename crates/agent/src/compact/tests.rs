@@ -291,7 +291,7 @@ async fn a_message_that_fills_the_window_is_left_out_and_the_rest_summed_up() {
     let window = window(40_000);
     let mut messages = vec![user("Build the lighthouse"), answer("With what?")];
     messages.push(user(&"brick ".repeat(12_000)));
-    messages.extend((0..30).flat_map(|n| [answer(&format!("{n} {}", "ok ".repeat(300))), user("on")]));
+    messages.extend((0..90).flat_map(|n| [answer(&format!("{n} {}", "ok ".repeat(300))), user("on")]));
     let lines = log(messages);
     let model =
         Fake::new(

@@ -103,9 +103,6 @@ Write your reasoning inside <think>…</think>, then what the user is to read in
 
 const SILENCE: &str = "When there is nothing to say, answer with NO_REPLY alone. Then nothing is sent.";
 
-const QUOTING: &str = "Begin an answer with [[reply_to_current]] to quote the message it answers, or with \
-                       [[reply_to: id]] to quote another one. The tag itself is not shown.";
-
 const HEARTBEAT: &str = "When you are woken to look at HEARTBEAT.md and nothing needs attention, answer with \
                          HEARTBEAT_OK alone.";
 
@@ -147,12 +144,7 @@ fn replies(scene: &Scene) -> String {
         let _ = write!(text, "\n- This conversation takes place on {channel}.");
     }
     let has_heartbeat = files::shown(scene).iter().any(|file| file.name == "HEARTBEAT.md");
-    let lines = [
-        Some(SILENCE),
-        scene.channel.as_ref().map(|_| QUOTING),
-        has_heartbeat.then_some(HEARTBEAT),
-        scene.group.then_some(GROUP),
-    ];
+    let lines = [Some(SILENCE), has_heartbeat.then_some(HEARTBEAT), scene.group.then_some(GROUP)];
     for line in lines.into_iter().flatten() {
         let _ = write!(text, "\n- {line}");
     }

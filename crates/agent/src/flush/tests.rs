@@ -270,7 +270,21 @@ fn it_is_time_beyond_the_line_and_once_a_cycle() {
     assert!(!is_due(176_001, &usual, false, false), "a workspace that cannot be written to");
     assert!(!is_due(199_999, &usual, true, true));
     assert!(!is_due(u64::MAX, &Window { flush: None, ..usual }, false, true));
-    assert!(!is_due(u64::MAX, &window(16_000, 20_000, 4_000), false, true), "no room for it");
+    assert!(!is_due(u64::MAX, &window(5_000, 20_000, 4_000), false, true), "no room for it");
+}
+
+#[test]
+fn in_a_small_window_a_quarter_is_kept_free_and_notes_come_before_the_summary() {
+    for (tokens, notes, summary) in [
+        (16_000, 8_000, 12_000),
+        (24_000, 14_000, 18_000),
+        (32_000, 20_000, 24_000),
+        (200_000, 176_000, 180_000),
+    ] {
+        let window = window(tokens, 20_000, 4_000);
+        assert_eq!((window.flush_line(), window.line()), (Some(notes), summary), "{tokens}");
+    }
+    assert_eq!(window(16_000, 900_000, 4_000).line(), 12_000, "however much is to be kept free");
 }
 
 proptest! {

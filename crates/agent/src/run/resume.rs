@@ -48,7 +48,8 @@ impl<'a> Run<'a> {
         };
         // What was summed up is not among its lines any more, and must not be done once more.
         if context.begun {
-            let own: Vec<&Message> = own.iter().filter_map(|entry| entry.body.message()).collect();
+            let lines = context.summed_up.iter().chain(&own);
+            let own: Vec<&Message> = lines.filter_map(|entry| entry.body.message()).collect();
             run.rounds = rounds_of(own.iter().copied());
             run.calls = calls_made(&own);
             run.limit = step_limit(&own);

@@ -48,15 +48,22 @@ pub struct Flush {
 }
 
 impl Window {
-    /// Beyond this many tokens a conversation is summed up. In a small window no more than half is kept free.
-    pub fn line(&self) -> u64 {
-        self.tokens.saturating_sub(self.reserve.min(self.tokens / 2))
+    /// What is kept free for the answer: as configured, and never more than a quarter of the window. Without that bound
+    /// a small window would be summed up all the time, or never have its notes written.
+    fn kept_free(&self) -> u64 {
+        self.reserve.min(self.tokens / 4)
     }
 
-    /// Beyond this many the agent is asked for its notes first. `None` when a window has no room for that.
+    /// Beyond this many tokens a conversation is summed up.
+    pub fn line(&self) -> u64 {
+        self.tokens.saturating_sub(self.kept_free())
+    }
+
+    /// Beyond this many the agent is asked for its notes first, so always before it is summed up. `None` when even so a
+    /// window has no room for that.
     pub fn flush_line(&self) -> Option<u64> {
         let flush = self.flush.as_ref()?;
-        self.tokens.checked_sub(self.reserve)?.checked_sub(flush.soft).filter(|line| *line > 0)
+        self.line().checked_sub(flush.soft).filter(|line| *line > 0)
     }
 }
 

@@ -1,7 +1,8 @@
-//! The filter between a model's stream and people: three stages, one character at a time.
+//! The filter between a model's stream and people: four stages, one character at a time.
 
 use super::brackets::{Brackets, Directives, Mark};
 use super::lines::Lines;
+use super::silence::Silence;
 use super::tags::{Spoken, Tags};
 
 /// How a model's text is to be read.
@@ -38,6 +39,7 @@ pub struct StreamFilter {
     tags: Tags,
     brackets: Brackets,
     lines: Lines,
+    silence: Silence,
     /// Between the stages; kept to be used again.
     spoken: Vec<Spoken>,
     marks: Vec<Mark>,
@@ -68,7 +70,8 @@ impl StreamFilter {
         let mut visible = String::new();
         self.write(&mut visible);
         self.lines.finish(&mut visible);
-        add_visible(&mut pieces, &visible);
+        add_visible(&mut pieces, &self.silence.push(&visible));
+        add_visible(&mut pieces, &self.silence.finish());
         pieces
     }
 
@@ -92,7 +95,7 @@ impl StreamFilter {
                     self.write(&mut visible);
                 }
                 Spoken::Thought(c) => {
-                    add_visible(pieces, &visible);
+                    add_visible(pieces, &self.silence.push(&visible));
                     visible.clear();
                     match pieces.last_mut() {
                         Some(Piece::Thought(text)) => text.push(c),
@@ -101,7 +104,7 @@ impl StreamFilter {
                 }
             }
         }
-        add_visible(pieces, &visible);
+        add_visible(pieces, &self.silence.push(&visible));
         self.spoken = spoken;
     }
 
@@ -225,13 +228,23 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_silent_is_one_piece_and_words_beside_the_token_lose_it() {
+        let mut filter = StreamFilter::new(FilterOptions::default());
+        assert_eq!(filter.push("<think>hm</think>NO_"), [Piece::Thought("hm".to_owned())]);
+        assert_eq!(filter.push("REPLY"), []);
+        assert_eq!(filter.finish(), [Piece::Visible("NO_REPLY".to_owned())]);
+        assert_eq!(visible("[[reply_to_current]] Finished.\n\nNO_REPLY\n"), "Finished.");
+    }
+
+    #[test]
     fn only_what_may_become_a_tag_is_held_back() {
         let mut filter = StreamFilter::new(FilterOptions::default());
         let mut say = |delta: &str| filter.push(delta);
         let seen = |text: &str| vec![Piece::Visible(text.to_owned())];
         assert_eq!(say("Hello"), seen("Hello"));
         assert_eq!(say(" a <"), seen(" a"));
-        assert_eq!(say(" b"), seen(" < b"));
+        assert_eq!(say(" b N"), seen(" < b"));
+        assert_eq!(say("o"), seen(" No"));
         assert_eq!(say("<thin"), []);
         assert_eq!(say("k>no"), [Piece::Thought("no".to_owned())]);
         assert_eq!(say("</think>[x"), seen("[x"));
@@ -293,6 +306,8 @@ mod tests {
             "<invoke name=\"x\">",
             "</invoke>",
             "</minimax:tool_call>",
+            "NO_REPLY",
+            "NO_",
         ];
         prop::collection::vec(prop::sample::select(parts), 0..40).prop_map(|parts| parts.concat())
     }

@@ -148,11 +148,35 @@ enum Finals {
     Inside,
 }
 
+/// What of a text was visible so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Shown {
+    #[default]
+    Nothing,
+    /// Something, and nothing on this line.
+    Before,
+    OnThisLine,
+}
+
+impl Shown {
+    fn after(self, c: char) -> Self {
+        match (self, c) {
+            (Self::Nothing, c) if c.is_whitespace() => Self::Nothing,
+            (_, '\n') => Self::Before,
+            (Self::Before, c) if c.is_whitespace() => Self::Before,
+            _ => Self::OnThisLine,
+        }
+    }
+}
+
 /// Tells visible text from thoughts.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     finals: Finals,
     in_thought: bool,
+    /// The thought under way, as it would be shown if it never ends.
+    thought: String,
+    shown: Shown,
     /// Code in what is visible. A thought is not looked at: one stray backtick in it must not hide its end.
     code: CodeTracker,
     /// What may become a tag.
@@ -208,6 +232,16 @@ impl Tags {
         }
         self.give_back(out);
         self.release(out);
+        self.unclosed(out);
+    }
+
+    /// What begins as a thought and never ends is one, unless nothing else was said, or it stands in the middle of a line:
+    /// then it was an answer, or about the tag.
+    fn unclosed(&mut self, out: &mut Vec<Spoken>) {
+        let thought = std::mem::take(&mut self.thought);
+        if self.in_thought && self.finals == Finals::Plain && self.shown != Shown::Before {
+            out.extend(thought.chars().map(Spoken::Visible));
+        }
     }
 
     /// Inside a thought only its end matters.
@@ -224,7 +258,7 @@ impl Tags {
         match name {
             Name::Calls => self.marked = true,
             _ if side == Side::Empty => {}
-            Name::Thought => self.in_thought = side == Side::Open,
+            Name::Thought => self.think(side, &tag),
             Name::Final if self.finals == Finals::Plain => {}
             Name::Final => {
                 self.finals = if side == Side::Open { Finals::Inside } else { Finals::Outside };
@@ -232,6 +266,17 @@ impl Tags {
             }
             Name::Call => self.calls = Some(Calls { held: tag, closed: None }),
         }
+    }
+
+    fn think(&mut self, side: Side, tag: &str) {
+        if !self.in_thought {
+            self.thought.clear();
+            // In the middle of a line it may be what the line is about.
+            if self.shown == Shown::OnThisLine {
+                self.thought.push_str(tag);
+            }
+        }
+        self.in_thought = side == Side::Open;
     }
 
     /// What was held is no tag.
@@ -253,8 +298,10 @@ impl Tags {
 
     fn say(&mut self, c: char, out: &mut Vec<Spoken>) {
         if self.in_thought {
+            self.thought.push(c);
             return out.push(Spoken::Thought(c));
         }
+        self.shown = self.shown.after(c);
         self.code.push(c);
         out.push(if self.finals == Finals::Outside { Spoken::Thought(c) } else { Spoken::Visible(c) });
     }
@@ -299,7 +346,17 @@ mod tests {
 
     #[test]
     fn an_unclosed_thought_swallows_the_rest() {
-        assert_split(&[("a<think>b\n\nc <final>d</final>", "a", "b\n\nc <final>d</final>")]);
+        assert_split(&[("a\n<think>b\n\nc <final>d</final>", "a\n", "b\n\nc <final>d</final>")]);
+    }
+
+    #[test]
+    fn an_unclosed_thought_is_shown_where_it_would_eat_the_answer() {
+        assert_split(&[
+            ("<think>It is six.", "It is six.", "It is six."),
+            ("\n <think>a<think>b", "\n ab", "ab"),
+            ("Write <think> before it.\nSo.", "Write <think> before it.\nSo.", " before it.\nSo."),
+            ("Write <think>a</think>, then more", "Write , then more", "a"),
+        ]);
     }
 
     #[test]

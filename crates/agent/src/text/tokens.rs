@@ -2,19 +2,85 @@
 
 /// The answer that is not sent.
 pub const NO_REPLY: &str = "NO_REPLY";
-/// The answer to a heartbeat when nothing needs attention.
+/// The answer to a heartbeat when nothing needs attention. In any other answer it is a word like others.
 pub const HEARTBEAT_OK: &str = "HEARTBEAT_OK";
 
-/// Whether the text begins or ends with `NO_REPLY`, as a word of its own.
+/// What an answer says: its text without `NO_REPLY` at either end. Nothing is left of one that is silent.
+pub fn spoken(text: &str) -> &str {
+    if is_only_the_token(text) {
+        return "";
+    }
+    without_leading(without_trailing(text, None))
+}
+
+/// Whether the text is `NO_REPLY` and nothing else that says anything.
 pub fn is_silent(text: &str) -> bool {
-    without_start(text.trim_start(), NO_REPLY).is_some()
-        || without_end(text.trim_end_matches(|c| !is_word(c)), NO_REPLY).is_some()
+    !text.trim().is_empty() && spoken(text).trim().is_empty()
 }
 
 /// Whether a text that has only begun may turn out to be silent, so that nobody should see it yet.
-pub fn may_turn_silent(beginning: &str) -> bool {
-    let beginning = beginning.trim_start();
-    [NO_REPLY, HEARTBEAT_OK].iter().any(|token| token.starts_with(beginning))
+pub(super) fn may_turn_silent(beginning: &str) -> bool {
+    NO_REPLY.starts_with(bare(beginning)) || spoken(beginning).is_empty()
+}
+
+/// How much of a text that goes on is certain to be shown, unless it begins with the token. `before` is the character
+/// in front of it.
+pub(super) fn certain(text: &str, before: Option<char>) -> usize {
+    let mut rest = without_begun(text, before);
+    while let Some(less) = without_token_at_end(rest, before) {
+        rest = less;
+    }
+    rest.trim_end_matches(|c| c == '`' || is_wrapping(c)).len()
+}
+
+/// Without the tokens that end a text, and whatever was wrapped around them.
+pub(super) fn without_trailing(text: &str, before: Option<char>) -> &str {
+    let mut rest = text;
+    while let Some(less) = without_token_at_end(rest, before) {
+        let behind = rest.get(less.len() + NO_REPLY.len()..).unwrap_or_default();
+        let is_wrapped = behind.starts_with(is_emphasis);
+        rest = less.trim_end_matches(|c| is_wrapped && is_emphasis(c)).trim_end();
+    }
+    rest
+}
+
+/// Without the tokens that begin a text, and whatever sticks to them.
+pub(super) fn without_leading(text: &str) -> &str {
+    let mut rest = text;
+    while let Some(less) = without_start(rest.trim_start_matches(is_wrapping), NO_REPLY) {
+        rest = less.trim_start_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace()).trim_start();
+    }
+    rest
+}
+
+/// What is left in front of a token at the end. One in code beside words is what the words are about.
+fn without_token_at_end(text: &str, before: Option<char>) -> Option<&str> {
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '`');
+    without_end(text, NO_REPLY).filter(|rest| !rest.is_empty() || !before.is_some_and(is_word))
+}
+
+/// The text without the beginning of a token at its end.
+fn without_begun(text: &str, before: Option<char>) -> &str {
+    let begun = (1..NO_REPLY.len()).rev().filter_map(|length| NO_REPLY.get(..length));
+    let mut rests = begun.filter_map(|begun| without_end(text, begun));
+    rests.find(|rest| !rest.is_empty() || !before.is_some_and(is_word)).unwrap_or(text)
+}
+
+fn is_only_the_token(text: &str) -> bool {
+    bare(text) == NO_REPLY
+}
+
+/// The text without everything at its ends that says nothing.
+fn bare(text: &str) -> &str {
+    text.trim_matches(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+fn is_emphasis(c: char) -> bool {
+    matches!(c, '*' | '~')
+}
+
+fn is_wrapping(c: char) -> bool {
+    c.is_whitespace() || is_emphasis(c)
 }
 
 /// Word characters as upstream knows them: those of ASCII.
@@ -119,23 +185,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_reply_at_either_end_is_silence() {
+    fn an_answer_that_is_only_the_token_is_silence() {
         for text in
-            ["NO_REPLY", "NO_REPLY.", "NO_REPLY ok then", "sure NO_REPLY!!", "\n NO_REPLY\n", "**NO_REPLY**"]
+            ["NO_REPLY", "NO_REPLY.", "\n NO_REPLY\n", "**NO_REPLY**", "`NO_REPLY`", "NO_REPLY NO_REPLY"]
         {
-            assert!(is_silent(text), "{text:?}");
+            assert!(is_silent(text) && spoken(text).is_empty(), "{text:?}");
         }
-        for text in ["no_reply", "", "NO_REPLYING", "say NO_REPLY to it", "XNO_REPLY", "1_NO_REPLY"] {
+        for text in
+            ["no_reply", "", "NO_REPLYING", "say NO_REPLY to it", "XNO_REPLY", "1_NO_REPLY", "NO_REPLY 好"]
+        {
             assert!(!is_silent(text), "{text:?}");
         }
     }
 
     #[test]
+    fn words_beside_the_token_are_kept_without_it() {
+        for (text, said) in [
+            ("Finished. NO_REPLY", "Finished."),
+            ("sure NO_REPLY!!", "sure"),
+            ("NO_REPLY ok then", "ok then"),
+            ("NO_REPLY. Or so.", "Or so."),
+            ("NO_REPLY\n- one\n- two", "- one\n- two"),
+            ("**Done.**\n\n**NO_REPLY**", "**Done.**"),
+            ("好的 NO_REPLY。", "好的"),
+            ("NO_REPLY a NO_REPLY", "a"),
+            ("say NO_REPLY to it", "say NO_REPLY to it"),
+            ("an agent answers `NO_REPLY`", "an agent answers `NO_REPLY`"),
+            ("MY_NO_REPLY", "MY_NO_REPLY"),
+            ("HEARTBEAT_OK", "HEARTBEAT_OK"),
+        ] {
+            assert_eq!(spoken(text), said, "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_beginning_that_may_be_silence_is_known() {
-        for text in ["", " NO", "NO_REPLY", "HEART"] {
+        for text in ["", " NO", "NO_REPLY", "**NO_", "NO_REPLY."] {
             assert!(may_turn_silent(text), "{text:?}");
         }
-        for text in ["No", "NO_REPLY.", "Hello"] {
+        for text in ["No", "NO_REPLY x", "Hello", "HEART"] {
             assert!(!may_turn_silent(text), "{text:?}");
         }
     }

@@ -96,14 +96,22 @@ impl Card {
         let head = Line::styled(style, sign).then(PLAIN, " ").then(BOLD, self.tool.as_str());
         let mut lines = vec![titled(head, &self.summary, &note, width)];
         let output = printable(text);
-        let said: Vec<&str> = output.trim_end().lines().skip_while(|line| line.trim().is_empty()).collect();
+        let changes = output.lines().any(|line| line.starts_with("@@ -"));
+        let is_shown = |line: &&str| !(changes && is_heading(line));
+        let said = output.trim_end().lines().skip_while(|line| line.trim().is_empty()).filter(is_shown);
+        let said: Vec<&str> = said.collect();
         // A single line is shown rather than counted.
         let shown = if said.len() <= SHOWN + 1 { said.len() } else { SHOWN };
-        let style = if end == End::Failed { RED } else { DIM };
+        let style = |line: &str| match line.chars().next() {
+            _ if end == End::Failed => RED,
+            Some('-') if changes => RED,
+            Some('+') if changes => GREEN,
+            _ => DIM,
+        };
         lines.extend(
             said.iter()
                 .take(shown)
-                .map(|line| Line::styled(PLAIN, "  ").then(style, line.trim_end()).cut(width)),
+                .map(|line| Line::styled(PLAIN, "  ").then(style(line), line.trim_end()).cut(width)),
         );
         if said.len() > shown {
             let more = words::MORE_LINES.fill(language, &[("count", &(said.len() - shown))]);
@@ -111,6 +119,11 @@ impl Card {
         }
         lines
     }
+}
+
+/// Whether a line of a diff says where it is instead of what changed.
+fn is_heading(line: &str) -> bool {
+    ["--- ", "+++ ", "@@ -"].iter().any(|heading| line.starts_with(heading))
 }
 
 /// The head, what was asked in the room that is left, and a note that is never cut.
@@ -209,6 +222,16 @@ mod tests {
             7,
             "one more line is shown, not counted"
         );
+    }
+
+    #[test]
+    fn of_a_change_the_lines_that_change_are_shown_and_not_where_they_are() {
+        let diff = "edited a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
+        let lines = card().finished(EN, End::Done, diff, 800, 60);
+        assert_eq!(text(&lines)[1..], ["  edited a.txt", "   one", "  -two", "  +TWO", "   three"]);
+        assert_eq!(lines[3].painted(true), "  \x1b[31m-two\x1b[0m");
+        let plain = card().finished(EN, End::Done, "--- not a diff", 800, 60);
+        assert_eq!(text(&plain)[1..], ["  --- not a diff"]);
     }
 
     #[test]

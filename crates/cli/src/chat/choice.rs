@@ -1,7 +1,13 @@
 //! What is chosen for the conversation while one talks: from then on the command line's wish is no longer sent.
 
 use tidegate_protocol::{Origin, SessionSettings};
-use tidegate_routing::{Command, Vocabulary, parse_line};
+use tidegate_routing::{COMMANDS, Command, Slip, Vocabulary, parse_line, slip};
+use tidegate_runtime::catalogue::Language;
+
+use crate::arguments::closest;
+use crate::output::printable;
+use crate::texts;
+use crate::texts::chat as words;
 
 /// Which model a word means, as it is shown; nothing when it means none.
 pub(crate) type Models = Box<dyn Fn(&str) -> Option<String>>;
@@ -25,6 +31,40 @@ pub(super) fn chosen(models: &Models, text: &str) -> Option<Choice> {
     };
     let choice = Choice { model: model.and_then(|word| models(&word)), thinking: thinking.is_some() };
     (choice.model.is_some() || choice.thinking).then_some(choice)
+}
+
+/// What to say about a message that begins like a command and is none. It is not sent.
+pub(super) fn about_slip(
+    language: Language,
+    models: &Models,
+    triggers: &[String],
+    text: &str,
+) -> Option<String> {
+    let is_model = |word: &str| models(word).is_some();
+    let said = match slip(text, &Vocabulary { is_model: &is_model, reset_triggers: triggers })? {
+        Slip::Command(word) => match nearest_command(word) {
+            Some(near) if near == word.to_lowercase() => {
+                words::TAKES_NO_WORDS.fill(language, &[("word", &near)])
+            }
+            Some(near) => {
+                let meant = texts::DID_YOU_MEAN.fill(language, &[("word", &format!("/{near}"))]);
+                format!("{} {meant}", words::NO_SUCH_COMMAND.fill(language, &[("word", &printable(word))]))
+            }
+            None => words::NO_SUCH_COMMAND.fill(language, &[("word", &printable(word))]),
+        },
+        Slip::Words(word) => words::TAKES_NO_WORDS.fill(language, &[("word", &word)]),
+        Slip::Model(word) => words::NO_SUCH_MODEL.fill(language, &[("word", &printable(word))]),
+    };
+    Some(format!("{said} {}", words::SEND_AS_IT_IS.in_language(language)))
+}
+
+/// The command that was most likely meant.
+pub(crate) fn nearest_command(word: &str) -> Option<&'static str> {
+    let names =
+        COMMANDS.iter().flat_map(|info| std::iter::once(info.name).chain(info.aliases.iter().copied()));
+    // One letter is near to any other.
+    let names = names.filter(|name| name.len() > 1).chain(["quit", "exit", "export"]);
+    closest(&word.to_lowercase(), names)
 }
 
 /// Whether a message begins the conversation anew.

@@ -29,7 +29,7 @@ use tidegate_config::Loaded;
 use tidegate_engine::{Home, Settings, session_key};
 use tokio::sync::mpsc;
 
-pub(crate) use self::choice::Models;
+pub(crate) use self::choice::{Models, nearest_command};
 pub(crate) use self::elsewhere::{Elsewhere, LOOK, Watch};
 pub(crate) use self::opening::Opening;
 
@@ -55,6 +55,8 @@ pub(crate) struct Known {
     /// What can be completed, each with what it is.
     pub(crate) names: Vec<(String, String)>,
     pub(crate) models: Models,
+    /// Further words that begin a conversation anew.
+    pub(crate) triggers: Vec<String>,
 }
 
 /// A conversation, until it is left: with a person at a terminal, else with whatever writes lines.
@@ -76,8 +78,10 @@ pub(crate) async fn converse(
         agent: opening.agent.clone(),
         file: std::path::PathBuf::new(),
     };
-    if !app.output.terminal || !std::io::stdin().is_terminal() {
-        return Plain { app, host, opening, back, export, models: known.models }.run().await;
+    if opening.json || !app.output.terminal || !std::io::stdin().is_terminal() {
+        return Plain { app, host, opening, back, export, models: known.models, triggers: known.triggers }
+            .run()
+            .await;
     }
     // Whoever cannot read what others do there still talks.
     if let Ok(Some(store)) = open_existing(home, &loaded.config).await {
@@ -89,6 +93,7 @@ pub(crate) async fn converse(
         version: VERSION.to_owned(),
         session: opening.session.clone(),
         model,
+        triggers: known.triggers,
     };
     let history = History::at(home.root().join(HISTORY));
     let names = known.names.into_iter().map(|(word, about)| Choice { word, about }).collect();

@@ -2,6 +2,7 @@
 
 use tidegate_protocol::api::Ask;
 use tidegate_protocol::{JoinMode, ThinkingLevel};
+use tidegate_routing::literal;
 
 use super::app::Join;
 use super::choice::Choice;
@@ -14,6 +15,8 @@ pub(crate) struct Opening {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// The first message begins the conversation anew.
     pub(crate) fresh: bool,
+    /// A program reads the answers: an object a line.
+    pub(crate) json: bool,
 }
 
 impl Opening {
@@ -25,8 +28,10 @@ impl Opening {
 
     /// A message of this conversation. Only the first one begins it anew.
     pub(super) fn message(&mut self, text: String, key: String, join: Join) -> Ask {
+        let meant = literal(&text).map(str::to_owned);
         Ask {
-            text,
+            commands: meant.is_none(),
+            text: meant.unwrap_or(text),
             session: self.session.clone(),
             agent: self.agent.clone(),
             new_session: std::mem::take(&mut self.fresh),
@@ -38,7 +43,6 @@ impl Opening {
             key,
             tools: None,
             dry_run: false,
-            commands: true,
             join: match join {
                 Join::Queue => None,
                 Join::Steer => Some(JoinMode::Steer),

@@ -3,20 +3,22 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, AskEvent};
-use tidegate_protocol::{ErrorCode, RunEventBody};
-use tidegate_runtime::spawn_blocking;
+use serde_json::{Value, json};
+use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, AskAnswer, AskEvent};
+use tidegate_protocol::{ErrorCode, Id as _, RunEventBody};
+use tidegate_routing::literal;
+use tidegate_runtime::{iso_timestamp, spawn_blocking};
 use tokio::sync::mpsc;
 
 use super::app::Join;
-use super::choice::{Models, chosen};
+use super::choice::{Models, about_slip, chosen};
 use super::export::{Export, export};
 use super::host::{Back, Host, TRIES};
 use super::opening::Opening;
 use super::session::request_key;
 use super::terminal::keyboard;
 use crate::app::App;
-use crate::failure::{Failure, With as _};
+use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, print_line, printable};
 use crate::signals::Signals;
 use crate::texts;
@@ -32,6 +34,7 @@ pub(super) struct Plain<'a> {
     pub(super) back: mpsc::Receiver<Back>,
     pub(super) export: Export,
     pub(super) models: Models,
+    pub(super) triggers: Vec<String>,
 }
 
 impl Plain<'_> {
@@ -55,14 +58,20 @@ impl Plain<'_> {
             let ended = piece.is_none();
             pending.extend(piece.unwrap_or_default());
             while let Some(line) = next_line(&mut pending, ended) {
+                // A blank before a slash says that no command is meant.
                 let text = line.trim();
+                let line = if literal(&line).is_some() { line.trim_end() } else { text };
                 if text == "/quit" || text == "/exit" {
                     return Ok(code);
                 }
                 if !text.is_empty()
-                    && let Err(failure) = self.turn(text).await
+                    && let Err(failure) = self.turn(line).await
                 {
                     code = self.app.report(&failure, false);
+                    if self.opening.json {
+                        let error = json!({ "code": failure.code, "message": failure.message.en });
+                        print_line(&json!({ "success": false, "error": error }).to_string())?;
+                    }
                 }
             }
             if ended {
@@ -89,6 +98,9 @@ impl Plain<'_> {
         {
             return self.write(file.trim()).await;
         }
+        if let Some(said) = about_slip(self.app.language(), &self.models, &self.triggers, text) {
+            return Err(Failure::new(ErrorCode::InvalidValue, Message::plain(said)));
+        }
         let ask = self.opening.message(text.to_owned(), request_key()?, Join::Queue);
         self.host.ask(1, ask);
         let mut tries = 0;
@@ -97,6 +109,13 @@ impl Plain<'_> {
                 Back::Told(_, AskEvent::Answer(answer)) => {
                     if let Some(choice) = chosen(&self.models, text) {
                         self.opening.overruled(&choice);
+                    }
+                    if self.opening.json {
+                        return print_line(&self.object(&answer).to_string());
+                    }
+                    if answer.text.trim().is_empty() {
+                        complain(self.app.say(words::NO_REPLY));
+                        return Ok(());
                     }
                     return print_line(&printable(&answer.text));
                 }
@@ -114,6 +133,20 @@ impl Plain<'_> {
             }
         }
         Err(Failure::of_body(&self.host.gone()))
+    }
+
+    /// The answer for a program: what `ask` says of one, as far as it is known here.
+    fn object(&self, answer: &AskAnswer) -> Value {
+        json!({
+            "success": true,
+            "requestId": answer.run_id.alias(),
+            "createdAt": iso_timestamp(answer.created_at),
+            "route": answer.origin.route,
+            "stage": answer.origin.stage,
+            "result": answer.text,
+            "sessionKey": self.opening.session,
+            "sessionId": answer.session_name,
+        })
     }
 
     fn noticed(&self, notice: RunEventBody) {

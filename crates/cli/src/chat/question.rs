@@ -48,8 +48,15 @@ impl Question {
         self.telling = false;
     }
 
-    /// Only a key that is one of the answers is one.
+    /// The key is pressed.
     pub(super) fn press(&mut self, key: &Key) -> Reply {
+        let reply = self.meaning(key);
+        self.telling |= reply == Reply::Tell;
+        reply
+    }
+
+    /// Only a key that is one of the answers is one.
+    pub(super) fn meaning(&self, key: &Key) -> Reply {
         let answer = |decision| Reply::Answer(AnswerApproval { decision, reason: None, prefix: None });
         match key {
             Key::Char('y' | 'Y') => answer(ApprovalDecision::AllowOnce),
@@ -60,10 +67,7 @@ impl Question {
                 prefix: self.view.prefix.as_ref().map(|prefix| prefix.words),
             }),
             Key::Char('n' | 'N') => answer(ApprovalDecision::Deny),
-            Key::Char('t' | 'T') => {
-                self.telling = true;
-                Reply::Tell
-            }
+            Key::Char('t' | 'T') => Reply::Tell,
             _ => Reply::Nothing,
         }
     }

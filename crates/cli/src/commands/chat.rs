@@ -5,19 +5,22 @@ use std::sync::Arc;
 use tidegate_config::{Loaded, ProblemKind};
 use tidegate_engine::{Home, Settings, Wish};
 use tidegate_models::{CredentialKind, Forgetful, OFFLINE, parse_ref};
-use tidegate_protocol::{ErrorCode, Scope, SessionKey};
+use tidegate_protocol::{ErrorCode, ModelRef, Scope, SessionKey};
 
 use super::ask::session_name;
 use super::block_on;
 use crate::app::{App, home_of};
-use crate::arguments::{Command, Parsed};
+use crate::arguments::{Command, Parsed, closest};
 use crate::chat::{Known, Models, Opening, converse};
 use crate::failure::{Failure, With as _};
-use crate::output::complain;
+use crate::output::{complain, printable};
 use crate::registry::registry;
 use crate::store::open_existing;
 use crate::toolbox::mention_bare;
 use crate::{Outcome, texts};
+
+/// Models that are named when none is near.
+const SOME: usize = 10;
 
 pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let opening = opening(command, parsed)?;
@@ -35,6 +38,8 @@ pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outc
     let names = names(app, &home, &loaded);
     let key = SessionKey::named(scope.clone(), &opening.session);
     mention_bare(app, &settings, &scope, &key.to_string());
+    let triggers = settings.reset_triggers().to_vec();
+    mention_unlisted(app, &home, &loaded, &spec.models[0], opening.model.as_deref());
     let models: Models = Box::new(move |word| meant(&settings, &scope, word));
     block_on(async {
         let chosen = match &opening.model {
@@ -42,8 +47,27 @@ pub(super) fn run(app: &App, command: &'static Command, parsed: &Parsed) -> Outc
             None => chosen_before(&home, &loaded, &key).await?,
         };
         let model = chosen.and_then(|word| models(&word)).unwrap_or(usual);
-        Box::pin(converse(app, &home, &loaded, opening, model, Known { names, models })).await
+        Box::pin(converse(app, &home, &loaded, opening, model, Known { names, models, triggers })).await
     })
+}
+
+/// Tells that a model is none of those that its provider lists: it may be a slip, and the provider will say so late.
+fn mention_unlisted(app: &App, home: &Home, loaded: &Loaded, model: &ModelRef, wish: Option<&str>) {
+    let registry = registry(app, home, loaded, Arc::new(Forgetful));
+    let Some(provider) = registry.catalogue().provider(&model.provider).filter(|_| wish.is_some()) else {
+        return;
+    };
+    let ids = || provider.models.iter().map(|known| known.id.as_str());
+    if provider.models.is_empty() || provider.id == OFFLINE || ids().any(|id| id == model.model) {
+        return;
+    }
+    let known: Vec<&str> = match closest(&model.model, ids()) {
+        Some(near) => vec![near],
+        None => ids().take(SOME).collect(),
+    };
+    let values: [(&str, &dyn std::fmt::Display); 3] =
+        [("model", &printable(&model.model)), ("provider", &provider.id), ("known", &known.join(", "))];
+    complain(&app.fill(texts::chat::UNLISTED_MODEL, &values));
 }
 
 /// The model that was chosen for the conversation, if one was.
@@ -78,6 +102,7 @@ fn opening(command: &'static Command, parsed: &Parsed) -> Result<Opening, Failur
         model: parsed.value("model").map(str::to_owned),
         thinking: parsed.value("thinking").map(level).transpose()?,
         fresh: parsed.has("new-session"),
+        json: parsed.has("json"),
     })
 }
 

@@ -13,6 +13,7 @@ use tidegate_protocol::{ErrorCode, Message, RunState, SessionKey};
 use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{OutboxRow, RunFilter, RunRow, ToolRunRow};
 
+use self::calls::outcomes;
 use self::steps::steps;
 use self::story::{Story, read};
 use super::block_on;
@@ -100,6 +101,10 @@ pub(super) fn show(app: &App, _command: &'static Command, parsed: &Parsed) -> Ou
         let mut value = run_json(row);
         value["result"] = json!(answer);
         value["spec"] = json!(row.spec);
+        value["toolCalls"] = outcomes(&story, &steps(&story))
+            .iter()
+            .map(|call| json!({ "callId": call.id, "tool": call.tool, "state": call.became }))
+            .collect();
         value["toolRuns"] = story.tools.iter().map(tool_json).collect();
         value["approvals"] = story.approvals.iter().map(approval_json).collect();
         value["children"] = story.children.iter().map(|child| json!(child.id)).collect();
@@ -122,7 +127,8 @@ fn sheet(app: &App, story: &Story, answer: Option<String>) -> Vec<Vec<String>> {
         ("started", iso_timestamp(row.created_at)),
         ("took", took(row)),
         ("attempt", row.attempt.to_string()),
-        ("tokens", format!("{} in, {} out", row.usage.input, row.usage.output)),
+        ("tokens", tokens(app, story)),
+        ("cost", tidegate_models::format_usd(row.usage.cost.usd())),
         ("input", printable(&row.input.text())),
     ];
     if let Some(parent) = row.parent {
@@ -131,7 +137,8 @@ fn sheet(app: &App, story: &Story, answer: Option<String>) -> Vec<Vec<String>> {
     let children =
         story.children.iter().map(|child| ("child", format!("{} ({})", child.id, child.state.as_str())));
     lines.extend(children);
-    let tools = story.tools.iter().map(|tool| format!("{} ({})", tool.tool_name, tool.state.as_str()));
+    let called = outcomes(story, &steps(story));
+    let tools = called.iter().map(|call| format!("{} ({})", call.tool, call.became));
     let asked = story.approvals.iter().map(|asked| {
         let by = asked.answered.as_ref().map(|answered| format!(" by {}", answered.by)).unwrap_or_default();
         let state = match asked.state {
@@ -152,6 +159,14 @@ fn sheet(app: &App, story: &Story, answer: Option<String>) -> Vec<Vec<String>> {
         lines.push(("answer", printable(&answer)));
     }
     lines.into_iter().map(|(title, text)| vec![title.to_owned(), text]).collect()
+}
+
+fn tokens(app: &App, story: &Story) -> String {
+    if story.counting {
+        return app.say(texts::runs::COUNTING).to_owned();
+    }
+    let usage = &story.run.usage;
+    format!("{} in, {} out", usage.input + usage.cache_read + usage.cache_write, usage.output)
 }
 
 /// What became of it, and whether it was only for show.

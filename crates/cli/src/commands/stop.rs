@@ -37,7 +37,15 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         let session = match parsed.value("session") {
             Some(name) => Some(match find_of(app, &store, &whose, name).await {
                 Ok(row) => row.key,
-                Err(_) => SessionKey::named(whose.scope.clone(), name),
+                // A first message may be under way before there is anything to find.
+                Err(failure) => {
+                    let key = SessionKey::named(whose.scope.clone(), name);
+                    let asked = RunFilter { session: Some(key.clone()), limit: 1, ..RunFilter::default() };
+                    if store.runs(&whose.scope.tenant, asked).await?.is_empty() {
+                        return Err(failure);
+                    }
+                    key
+                }
             }),
             None => None,
         };

@@ -367,7 +367,8 @@ rows! {
     ["sessions" "reset"] "<session>" (1, 1) &[AGENT], Option, sessions::reset,
         "begin a conversation anew, as /new does", "重新开始会话，与 /new 相同";
     ["sessions" "fork"] "<session>" (1, 1)
-        &[AGENT, AT, flag("to", Takes::Value("name"), "the conversation that gets it (default: the same one)", "分支归入的会话（默认：原会话）")], Option, sessions::fork,
+        &[AGENT, AT, flag("to", Takes::Value("name"), "the conversation that gets it (default: the same one)", "分支归入的会话（默认：原会话）"),
+          flag("force", Takes::Nothing, "also where a conversation has that name: its present log stays as a branch", "该名称已有会话时也执行：其现有对话保留为分支")], Option, sessions::fork,
         "go on from an earlier line; the old conversation stays", "从之前的某一行继续；旧对话保留";
     ["sessions" "edit"] "<session> <text> --at <line>" (2, usize::MAX) &[AGENT, AT], Option, sessions::edit,
         "ask something else in the place of an earlier message", "改写之前的某条消息并重新提问";

@@ -71,6 +71,11 @@ texts! {
     NOT_ANSWERED_STOPPED: "not answered: stopped", "未答复：已停止";
     NOT_ANSWERED_LATE: "not answered in time", "未及时答复";
     ALSO_READ: "also read: {text}", "同时读到：{text}";
+    NO_SUCH_COMMAND: "There is no command /{word}.", "没有命令 /{word}。";
+    TAKES_NO_WORDS: "/{word} takes no words.", "/{word} 后面不能带文字。";
+    NO_SUCH_MODEL: "There is no model {word}.", "没有模型 {word}。";
+    SEND_AS_IT_IS: "Nothing was sent; to send it as it is, begin with a blank.", "未发送；若要原样发送，请在开头加一个空格。";
+    UNLISTED_MODEL: "note: {model} is none of the models that {provider} is known to have; perhaps {known}", "注意：{model} 不在 {provider} 已知的模型之中；可能是 {known}";
     NO_REPLY: "(no reply)", "（没有回复）";
     SUBAGENT_FINISHED: "subagent \"{label}\" has finished", "子代理“{label}”已完成";
     SUBAGENT_LATE: "subagent \"{label}\" ran out of time", "子代理“{label}”超时";

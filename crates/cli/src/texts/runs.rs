@@ -12,6 +12,7 @@ texts! {
     NO_SUCH_TOOL: "--tool-allow: there is no tool {name}", "--tool-allow：没有名为 {name} 的工具";
     NO_COMMAND_HERE: "note: ask takes no commands, /{name} goes to the model as it is; {program} chat takes them", "注意：ask 不接受命令，/{name} 会原样发给模型；请在 {program} chat 中使用";
     STEPS_HINT: "A whole number from 1", "从 1 起的整数";
+    COUNTING: "still being counted", "仍在统计";
     IN_SHADOW: "{state} (dry run)", "{state}（演练）";
     STOPPED: "Stopped {id} ({session}, {state}): {text}", "已停止 {id}（{session}，{state}）：{text}";
     NOTHING_TO_STOP: "Nothing is under way.", "没有进行中的运行。";

@@ -15,7 +15,8 @@ texts! {
     UNNAMED: "{name} has no title any more", "{name} 不再有标题";
     RESET: "{name} begins anew with the next message; the old conversation stays: sessions branches {name}", "{name} 将从下一条消息重新开始；旧对话仍保留：sessions branches {name}";
     BRANCH_TITLES: "current,id,messages,last used,forked from,title", "当前,编号,消息数,最近使用,分支自,标题";
-    NO_SUCH_LINE: "there is no single line {at}; lines are numbered 1 to {last}, see: sessions show", "没有唯一的第 {at} 行；行号为 1 到 {last}，见：sessions show";
+    NO_SUCH_LINE: "there is no single line {at}; lines are numbered 1 to {last}, see: {program} sessions show {name}", "没有唯一的第 {at} 行；行号为 1 到 {last}，见：{program} sessions show {name}";
+    NAME_TAKEN: "there is a conversation {name} already; fork to another name, or with --force let it go on there (its present log stays as a branch)", "已有名为 {name} 的会话；请换一个名称，或用 --force 让其从此继续（现有对话保留为分支）";
     FORKED: "{name} goes on in {log}", "{name} 现在使用 {log}";
     SWITCHED: "{name} goes on where {id} ended, in a copy: {log}", "{name} 从 {id} 的结尾继续，使用其副本：{log}";
     IS_THERE: "{name} is there already: {log} has the lines of {id}, and nothing was written since", "{name} 已在该处：{log} 即 {id} 的内容，此后没有新内容";

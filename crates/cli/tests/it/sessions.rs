@@ -201,7 +201,8 @@ fn a_fork_stays_with_its_agent_whoever_holds_the_home() {
     let home = Home::new();
     home.write_config("{ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }");
     home.call(&["ask", "--agent", "helper", "--session", "work", "hi"]).ok();
-    let fork = |to: &str| home.call(&["sessions", "fork", "work", "--agent", "helper", "--to", to]);
+    let fork =
+        |to: &str| home.call(&["sessions", "fork", "work", "--agent", "helper", "--force", "--to", to]);
     let whole = |name: &str| format!("tenant:local/workspace:default/agent:helper/name:{name}");
     let all = || {
         fork("copy").ok();
@@ -259,8 +260,22 @@ fn a_fork_goes_on_from_an_earlier_line_and_the_way_back_is_open() {
     assert_eq!(context_of(home.ask("four")["result"].as_str().unwrap()), 5, "one, two, four");
     home.call(&["sessions", "fork", "main", "--to", "away"]).ok();
     assert_eq!(context_of(home.ask_in("away", "five")["result"].as_str().unwrap()), 7);
-    home.call(&["sessions", "fork", "main", "--at", "99"]).fails("NOT_FOUND");
+    let taken = home.call(&["sessions", "fork", "main", "--to", "away"]).fails("INVALID_VALUE");
+    assert!(taken.message.contains("--force"), "{taken:?}");
+    home.call(&["sessions", "fork", "main", "--to", "away", "--force"]).ok();
+    let no_line = home.call(&["sessions", "fork", "main", "--at", "99"]).fails("NOT_FOUND");
+    assert!(no_line.message.ends_with("see: tidegate sessions show main"), "{no_line:?}");
     home.call(&["sessions", "switch", "main", "nowhere"]).fails("NOT_FOUND");
+}
+
+#[test]
+fn a_title_that_a_person_gave_is_kept_when_the_first_message_is_edited() {
+    let home = Home::new();
+    home.ask("one");
+    home.call(&["sessions", "rename", "main", "my", "own"]).ok();
+    home.call(&["sessions", "edit", "main", "--at", "1", "another"]).ok();
+    let listed = home.call(&["sessions", "list", "--json"]).json();
+    assert_eq!(listed["sessions"][0]["title"], "my own", "{listed}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub enum Thinking {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Compaction {
-    /// Tokens kept free for the answer; compaction starts when fewer are left.
+    /// Tokens kept free for the answer, and at most a quarter of the window; compaction starts when fewer are left.
     pub reserve_tokens_floor: u32,
     /// Writing down what matters before a compaction.
     pub memory_flush: MemoryFlush,

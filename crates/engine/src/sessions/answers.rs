@@ -10,6 +10,7 @@ use tidegate_storage::{SessionRow, title_of};
 
 use super::plan::Writer;
 use crate::error::EngineError;
+use crate::settings::SettingsError;
 use crate::start::Core;
 use crate::texts;
 
@@ -101,6 +102,11 @@ impl Core {
         match setting {
             Setting::Model => {
                 let known = self.known_models(writer);
+                if let SettingsError::UnknownProvider { provider, .. } = self.settings.names_nothing(value) {
+                    let values: [(&str, &dyn Display); 3] =
+                        [("value", &value), ("provider", &provider), ("known", &known)];
+                    return self.fill(texts::NO_SUCH_PROVIDER, &values);
+                }
                 self.fill(texts::NO_SUCH_MODEL, &[("value", &value), ("known", &known)])
             }
             Setting::Think => self.fill(texts::NO_SUCH_THINKING, &[("value", &value), ("levels", &levels())]),
@@ -141,7 +147,7 @@ impl Core {
     }
 
     /// How much of the model's window the conversation takes.
-    fn how_full(&self, spec: &RunSpec, row: Option<&SessionRow>) -> String {
+    pub(super) fn how_full(&self, spec: &RunSpec, row: Option<&SessionRow>) -> String {
         let window = self.settings.window(&spec.models, false).tokens;
         let used = row.map_or(0, |row| row.context_tokens);
         let percent = used.saturating_mul(100) / window.max(1);

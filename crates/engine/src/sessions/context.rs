@@ -36,22 +36,14 @@ impl Core {
         };
         let report = report(&scene, &tools, &lines);
         let window = self.settings.window(&spec.models, scene.group);
-        let tokens = report.tokens();
-        let percent = tokens.saturating_mul(100) / window.tokens.max(1);
-        let times = row.as_ref().map_or(0, |row| row.compactions);
-        let full: [(&str, &dyn Display); 4] = [
-            ("used", &short(tokens)),
-            ("window", &short(window.tokens)),
-            ("percent", &percent),
-            ("times", &times),
-        ];
         let files: Vec<Part> = report.files.iter().map(|file| file.shown.clone()).collect();
         let tool_tokens: u64 = report.tools.iter().map(|tool| tool.tokens).sum();
-        let limit = window.tokens.saturating_sub(window.reserve);
+        let limit = window.line();
         let kept: [(&str, &dyn Display); 2] =
             [("limit", &short(limit)), ("kept", &short(window.keep_recent))];
         let parts = [
-            self.fill(texts::STATUS_CONTEXT, &full),
+            self.how_full(spec, row.as_ref()),
+            self.fill(texts::CONTEXT_ESTIMATED, &[("tokens", &short(report.tokens()))]),
             self.fill(
                 texts::CONTEXT_SYSTEM,
                 &[("tokens", &short(report.system.tokens)), ("files", &listed(&files))],

@@ -1,5 +1,6 @@
 //! What somebody chooses for a conversation or a message, applied to what its run is promised.
 
+use tidegate_models::OFFLINE;
 use tidegate_protocol::{AgentId, RunSpec, Scope, SessionSettings};
 
 use super::{Settings, SettingsError, Wish};
@@ -45,9 +46,10 @@ impl Settings {
 
     /// The models somebody may choose from, as they would write them.
     pub(crate) fn choosable(&self, agent: &AgentId) -> Vec<String> {
-        let mut names: Vec<String> = self.config.agents.defaults.models.keys().cloned().collect();
+        let mut names: Vec<String> = Vec::new();
         let usual = self.chain(agent, &Wish::default()).unwrap_or_default();
-        for name in usual.iter().map(ToString::to_string) {
+        let offered = self.offered().into_iter().chain(usual).filter(|model| model.provider != OFFLINE);
+        for name in offered.map(|model| model.to_string()).chain([OFFLINE.to_owned()]) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -106,7 +108,24 @@ mod tests {
         for word in ["", "somebody", "openai/unlisted", "nowhere/x"] {
             assert!(!settings.names_model(&agent, word), "{word}");
         }
-        assert_eq!(settings.choosable(&agent), ["anthropic/first", "openai/third", "openai/second"]);
+        assert_eq!(
+            settings.choosable(&agent),
+            ["anthropic/first", "openai/third", "openai/second", "offline"]
+        );
+    }
+
+    #[test]
+    fn without_a_list_every_model_of_a_configured_provider_can_be_chosen() {
+        let config = json!({
+            "agents": {"defaults": {"model": {"primary": "lab/one"}}},
+            "models": {"providers": {"lab": {
+                "baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "models": [{"id": "one"}, {"id": "two"}],
+            }}},
+        });
+        let config: tidegate_config::schema::Config = serde_json::from_value(config).unwrap();
+        let catalogue = tidegate_models::Catalogue::new(&config, std::path::Path::new(""));
+        let settings = Settings { config, catalogue, ..Settings::default() };
+        assert_eq!(settings.choosable(&scope().agent), ["lab/one", "lab/two", "offline"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_config::schema::{self, Agent, AgentModel, ModelChain, Thinking};
-use tidegate_models::parse_ref;
+use tidegate_models::{ModelInfo, parse_ref};
 use tidegate_policy::{ModelPolicies, ModelPolicy, ModelVerdict};
 use tidegate_protocol::{AgentId, Cost, ModelRef, RunSpec, ThinkingLevel};
 
@@ -19,13 +19,28 @@ impl Settings {
                 }
                 _ => self.catalogue.resolve(text),
             };
-            let model = model.ok_or_else(|| SettingsError::UnknownModel { text: text.to_owned() })?;
+            let model = model.ok_or_else(|| self.names_nothing(text))?;
             return self.listed(model).map(|model| vec![model]);
         }
         if let Some(provider) = wish.provider {
             return self.listed(self.first_of(agent, provider)?).map(|model| vec![model]);
         }
         Ok(self.configured_chain(agent))
+    }
+
+    /// Why a text names no model.
+    pub(crate) fn names_nothing(&self, text: &str) -> SettingsError {
+        let named = parse_ref(text, "").filter(|_| text.contains('/'));
+        match named.filter(|model| self.catalogue.provider(&model.provider).is_none()) {
+            Some(model) => {
+                SettingsError::UnknownProvider { provider: model.provider, known: self.providers() }
+            }
+            None => SettingsError::UnknownModel { text: text.to_owned() },
+        }
+    }
+
+    fn providers(&self) -> String {
+        self.catalogue.providers().map(|provider| provider.id.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// A model that somebody chooses must be one of those the configuration lists, if it lists any. The offline one
@@ -49,9 +64,8 @@ impl Settings {
     /// else the provider's first.
     fn first_of(&self, agent: &AgentId, provider: &str) -> Result<ModelRef, SettingsError> {
         let Some(info) = self.catalogue.provider(provider) else {
-            let known: Vec<&str> = self.catalogue.providers().map(|provider| provider.id.as_str()).collect();
-            let known = known.join(", ");
-            return Err(SettingsError::UnknownProvider { provider: provider.to_owned(), known });
+            let (provider, known) = (provider.to_owned(), self.providers());
+            return Err(SettingsError::UnknownProvider { provider, known });
         };
         let configured = self.configured_chain(agent).into_iter().find(|model| model.provider == info.id);
         let listed = || self.list().find(|model| model.provider == info.id);
@@ -87,6 +101,17 @@ impl Settings {
             chain.push(tidegate_models::default_model());
         }
         chain
+    }
+
+    /// The models that may be chosen: those that are listed, else whatever a configured provider is known to have.
+    pub(super) fn offered(&self) -> Vec<ModelRef> {
+        let mut offered: Vec<ModelRef> = self.list().collect();
+        if offered.is_empty() {
+            let providers = self.catalogue.providers().filter(|provider| provider.configured);
+            offered.extend(providers.flat_map(|provider| provider.models.iter().map(ModelInfo::reference)));
+        }
+        offered.extend(self.all_configured());
+        offered
     }
 
     fn all_configured(&self) -> Vec<ModelRef> {

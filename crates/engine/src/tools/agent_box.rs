@@ -9,7 +9,7 @@ use tidegate_models::ToolSpec;
 use tidegate_policy::{Digest, Permitted};
 use tidegate_protocol::api::{Asking, ToolEvent};
 use tidegate_protocol::{
-    ApprovalId, Block, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
+    ApprovalId, Block, Id as _, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
     ToolSource,
 };
 use tidegate_tools::Registry;
@@ -28,6 +28,8 @@ pub(crate) struct AgentBox {
     template: Invoke,
     /// The tools there were when the run began: it sees the same ones to its end.
     registry: Arc<Registry>,
+    /// Stands behind every note of the run, so that it is known where it came from.
+    provenance: String,
     specs: Vec<ToolSpec>,
     memory: Option<ToolSpec>,
     cancel: CancellationToken,
@@ -57,17 +59,9 @@ impl AgentBox {
         let memory = memory.filter(|_| noting.can_write()).map(shown);
         // For tools that wait for another run.
         live.goes_at(&pace);
-        Ok(Self {
-            core: Arc::clone(core),
-            template,
-            registry,
-            specs,
-            memory,
-            cancel,
-            live,
-            pace,
-            shadow: spec.shadow,
-        })
+        let provenance = format!("[{}, {}]", work.key.label(), work.run.alias());
+        let (core, shadow) = (Arc::clone(core), spec.shadow);
+        Ok(Self { core, template, provenance, registry, specs, memory, cancel, live, pace, shadow })
     }
 
     /// The tools that the model of a run is shown.
@@ -109,11 +103,17 @@ impl AgentBox {
         })
     }
 
-    /// What is remembered is the agent's, wherever somebody asks from; and a note without a file is one of the day it is
-    /// where that one lives.
+    /// What is remembered is the agent's, wherever somebody asks from, and says where it came from; and a note without a
+    /// file is one of the day it is where that one lives.
     fn with(&self, mut template: Invoke, mut call: ToolCall) -> Invoke {
         if call.name.trim() == MEMORY_TOOL {
             template.root = None;
+            if let Some(Value::String(text)) = call.args.get_mut("text")
+                && !text.trim().is_empty()
+                && !text.contains(&self.provenance)
+            {
+                *text = format!("{} {}", text.trim_end(), self.provenance);
+            }
             if let Some(args) = call.args.as_object_mut()
                 && args.get("file").is_none_or(Value::is_null)
             {

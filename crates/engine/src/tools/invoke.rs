@@ -1,9 +1,10 @@
 //! One call from its name and arguments to its result.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
+use rustix::fs::Access;
 use serde_json::{Value, json};
 use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
@@ -187,7 +188,7 @@ impl Calling {
 
     /// Whether files can be written where the call works.
     pub(super) fn can_write(&self) -> bool {
-        std::fs::metadata(&self.place.root).is_ok_and(|folder| !folder.permissions().readonly())
+        can_write(&self.place.root)
     }
 
     /// Whether the tool is there for this agent at all.
@@ -428,5 +429,30 @@ impl Calling {
             result.content.push(tidegate_protocol::Block::text(message));
         }
         result
+    }
+}
+
+/// Whether this process may make files in a folder. Its mode is its owner's word, which also holds where the system would
+/// let us; and the system knows whose folder it is, and whether its disk can be written to at all.
+fn can_write(folder: &Path) -> bool {
+    let allows = std::fs::metadata(folder).is_ok_and(|folder| !folder.permissions().readonly());
+    allows && rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_whose_mode_or_owner_forbids_it_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(can_write(folder.path()));
+        assert!(!can_write(&folder.path().join("nothing")));
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o555)).unwrap();
+        assert!(!can_write(folder.path()));
+        // Its mode allows it to the owner, who is somebody else unless this is the system's own user.
+        assert_eq!(can_write(Path::new("/etc")), rustix::process::geteuid().is_root());
     }
 }

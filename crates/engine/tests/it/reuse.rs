@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use tidegate_protocol::Id as _;
 
 use crate::subagents::crew;
 use crate::tools::{on_record, workspace};
@@ -11,6 +12,7 @@ use crate::vendor::{Bench, on_both_backends};
 on_both_backends! {
     a_look_that_was_just_taken_is_not_taken_again_until_something_was_done,
     without_reuse_every_call_runs,
+    a_note_says_where_it_came_from,
 }
 
 fn calls(tool: &str, args: &Value) -> Value {
@@ -53,4 +55,14 @@ async fn without_reuse_every_call_runs(bench: &Bench<'_>) {
     let (told, recorded) = used(bench, json!({"tools": {"reuseSeconds": 0}})).await;
     assert_eq!(told, ["read", "read", "write", "read", "time.now", "time.now"]);
     assert_eq!(recorded, 0);
+}
+
+async fn a_note_says_where_it_came_from(bench: &Bench<'_>) {
+    let note = calls("memory_append", &json!({"text": "the key: third stone", "file": "keys.md"}));
+    let crew = crew(bench, json!([note, {"say": "noted"}]), json!({}), 4).await;
+    let answer = crew.ask("main", "remember it").await.unwrap();
+    let file = workspace(&crew.engine).join("memory/keys.md");
+    let expected = format!("- the key: third stone [main, {}]\n", answer.run.alias());
+    assert_eq!(std::fs::read_to_string(file).unwrap(), expected);
+    crew.close().await;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate_engine::{Answer, Engine, NewBranch, Request, Submitted, Wish};
 use tidegate_policy::Principal;
-use tidegate_protocol::{Doubt, ErrorCode, PeerKind, RunState, SessionKey};
+use tidegate_protocol::{Doubt, ErrorCode, ModelRef, PeerKind, RunState, SessionKey};
 use tidegate_storage::{RunFilter, RunRow};
 use tidegate_testkit::model_server::{Step, Turn};
 
@@ -23,6 +23,7 @@ on_both_backends! {
     the_same_choice_delivered_again_does_not_undo_a_later_one,
     a_word_that_stops_is_a_word_while_nothing_is_under_way,
     commands_answer_without_a_model,
+    more_kept_free_than_the_window_has_is_a_quarter_of_it,
     a_fork_shares_what_came_before_and_the_other_log_stays,
     a_command_on_a_network_is_answered_there_once,
     a_member_of_a_group_cannot_begin_its_conversation_anew,
@@ -79,7 +80,7 @@ async fn a_model_in_a_message_is_asked_for_that_message_and_alone_for_all_that_f
     assert_eq!(asked(bench), ["second", "first", "second", "first", "first"]);
     let refused = say(&engine, "main", "/model nowhere/x").await;
     assert!(
-        refused.text.contains("nowhere/x") && refused.text.contains("anthropic/first"),
+        refused.text.contains("no provider is called nowhere") && refused.text.contains("anthropic/first"),
         "{}",
         refused.text
     );
@@ -236,6 +237,9 @@ async fn commands_answer_without_a_model(bench: &Bench<'_>) {
         ("/status", "Model: anthropic/first"),
         ("/context", "Messages: "),
         ("/compact", "There is nothing to sum up yet."),
+        ("/context", "as the model counted them last"),
+        ("/context", "by estimate:"),
+        ("/status", "as the model counted them last"),
         ("/help", "/compact [instructions]"),
         ("/verbose loud", "loud is none of"),
         ("/nosuch", "There is no command /nosuch"),
@@ -251,6 +255,17 @@ async fn commands_answer_without_a_model(bench: &Bench<'_>) {
     let literal = Request { commands: false, ..message(&engine, "main", "/status").await };
     put(&engine, literal, &mut |_| {}).await.unwrap();
     assert!(bench.vendor.last_request().body.to_string().contains("/status"));
+    close(engine).await;
+}
+
+async fn more_kept_free_than_the_window_has_is_a_quarter_of_it(bench: &Bench<'_>) {
+    let floor = json!({"agents": {"defaults": {"compaction": {"reserveTokensFloor": 900_000}}}});
+    let engine = bench.engine(floor).await;
+    let told = say(&engine, "main", "/context").await.text;
+    let model = ModelRef { provider: "anthropic".to_owned(), model: "first".to_owned() };
+    let window = engine.settings().catalogue().model(&model).unwrap().context_window;
+    let limit = format!("{}k", u64::from(window) * 3 / 4 / 1_000);
+    assert!(told.lines().last().unwrap().contains(&limit), "{limit}: {told}");
     close(engine).await;
 }
 

@@ -170,6 +170,8 @@ async fn sessions_are_listed_and_shown_inside_their_fence(bench: &Bench<'_>) {
     let data = listed.data.unwrap();
     assert_eq!(keys(&data), ["a", "b"]);
     assert_eq!(data["sessions"][0]["messages"], json!(["assistant: once more"]));
+    let whole = |row: &Value| row["model"].as_str().is_some_and(|model| model.contains('/'));
+    assert!(data["sessions"].as_array().unwrap().iter().all(whole), "{data}");
     let kinds = done(&crew.engine, from(&main("a"), "sessions_list", json!({"kinds": ["main"]}))).await;
     assert_eq!(kinds.data.unwrap()["count"], 0);
     let args = json!({"sessionKey": "b", "limit": 3});

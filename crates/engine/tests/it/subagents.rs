@@ -19,6 +19,7 @@ on_both_backends! {
     a_subagent_may_start_others_only_as_deep_as_configured,
     no_more_subagents_of_a_session_than_configured_are_under_way,
     aborting_a_run_ends_what_it_started_at_once,
+    a_run_whose_time_is_over_takes_what_it_started_along,
     a_caller_who_gives_up_ends_what_the_run_started_too,
     a_subagent_that_somebody_ends_is_announced_as_ended,
     a_stop_ends_what_works_for_a_conversation_though_its_run_has_ended,
@@ -232,6 +233,17 @@ async fn aborting_a_run_ends_what_it_started_at_once(bench: &Bench<'_>) {
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     let states: Vec<RunState> = crew.runs().await.into_iter().map(|run| run.state).collect();
     assert_eq!(states, [RunState::Aborted, RunState::Aborted], "and nothing is announced");
+    crew.close().await;
+}
+
+async fn a_run_whose_time_is_over_takes_what_it_started_along(bench: &Bench<'_>) {
+    let crew = crew(bench, slow_pair(), json!({}), 4).await;
+    let mut request = crew.request("main", "go");
+    request.spec.limits.deadline_ms = 3_000;
+    let ended = crew.engine.submit(request).await.unwrap().follower.end().await;
+    assert_eq!(ended.unwrap_err().code, tidegate_protocol::ErrorCode::DeadlineExceeded);
+    let states: Vec<RunState> = crew.runs().await.into_iter().map(|run| run.state).collect();
+    assert_eq!(states, [RunState::Failed, RunState::Aborted], "and nothing is announced");
     crew.close().await;
 }
 

@@ -1,5 +1,6 @@
 //! A conversation as it stands: the end of its log, and the runs that are not in it.
 
+use tidegate_engine::spoken;
 use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot};
 use tidegate_protocol::{Entry, Message, Role, RunCommand, RunId, RunState, SessionId, SessionKey};
 use tidegate_storage::{RunFilter, RunLookup, RunRow};
@@ -103,10 +104,12 @@ fn line(entry: &Entry) -> Option<LogLine> {
         Message::ToolResult { .. } => return None,
     };
     let text = message.text();
+    // The line of an agent that chose to be silent is there, and empty.
+    let shown = if role == Role::Assistant { spoken(&text) } else { &text };
     (!text.is_empty()).then_some(LogLine {
         seq: entry.seq,
         role,
-        text,
+        text: shown.to_owned(),
         at: entry.created_at,
         run_id: entry.run_id,
     })
@@ -123,4 +126,34 @@ pub(crate) async fn lines_of(gate: &Gate, run: RunId) -> Result<Option<(SessionI
     let entries = engine.library().entries(engine.tenant(), session, first - 1, count).await?;
     let lines = entries.iter().filter(|entry| entry.run_id == run).filter_map(line).collect();
     Ok(Some((session, lines)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_protocol::{Entry, Role};
+
+    use super::line;
+
+    fn said(role: &str, text: &str) -> Entry {
+        let usage = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": 0});
+        let body = json!({
+            "role": role, "content": [{"type": "text", "text": text}], "provider": "p", "model": "m", "api": "a",
+            "route": "r", "stage": "s", "usage": usage, "stopReason": "stop", "timestamp": 0,
+        });
+        let id = "01890a5d-ac96-774b-bcce-b302099a8051";
+        let entry = json!({
+            "sessionId": id, "seq": 1, "id": id, "runId": id, "createdAt": 0, "kind": "message", "body": body,
+        });
+        serde_json::from_value(entry).unwrap()
+    }
+
+    #[test]
+    fn silence_is_an_empty_line_of_the_agent_and_a_person_may_write_the_token() {
+        let line = |role, text| line(&said(role, text)).map(|line| (line.role, line.text));
+        assert_eq!(line("assistant", "NO_REPLY"), Some((Role::Assistant, String::new())));
+        assert_eq!(line("assistant", "Done. NO_REPLY"), Some((Role::Assistant, "Done.".to_owned())));
+        assert_eq!(line("user", "NO_REPLY"), Some((Role::User, "NO_REPLY".to_owned())));
+        assert_eq!(line("assistant", ""), None);
+    }
 }

@@ -5,10 +5,12 @@
 
 mod directive;
 mod quoted;
+mod slip;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use slip::{Slip, literal, slip};
 pub use table::{COMMANDS, CommandInfo};
 
 use directive::{Reader, Taken};

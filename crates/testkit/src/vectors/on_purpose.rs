@@ -13,8 +13,13 @@ const TABLE: &[(&str, Matcher, &str)] = &[
     ),
     (
         "reasoning_strip",
-        |case, ours| ours[0] == case["strict"],
-        "of a thought without an end nothing is shown; there is no second way that keeps it",
+        |case, ours| ours[0] == case["strict"] || ours[0] == case["preserve"],
+        "there is one way with a thought that has no end: it is shown where nothing else would be",
+    ),
+    (
+        "silent",
+        |case, ours| *ours == false && case["silent"] == true && text(case, "text").contains("NO_REPLY"),
+        "words beside the token were meant for somebody: they are sent without it",
     ),
     (
         "reply_tags",

@@ -307,7 +307,9 @@ impl Journal for World {
             .log
             .iter()
             .filter(|entry| entry.seq > state.floor && !matches!(entry.body, EntryBody::Compaction(_)));
+        let summed_up = state.log.iter().filter(|entry| entry.seq <= state.floor && entry.run_id == run_id());
         Ok(Context {
+            summed_up: summed_up.filter(|entry| entry.body.message().is_some()).cloned().collect(),
             summary: state.summary.clone(),
             entries: entries.cloned().collect(),
             flushed: state.flushed,

@@ -144,6 +144,9 @@ async fn a_run_that_was_summed_up_with_everything_it_did_does_not_begin_anew() {
         let log = world.log();
         assert_eq!(log.iter().filter(|line| *line == "user do it").count(), 1, "after {fuse}: {log:?}");
         assert!(world.state().effects.len() <= 1, "after {fuse}: {log:?}");
+        let Outcome::Answered(answer) = outcome else { panic!("{outcome:?}") };
+        let results = log.iter().filter(|line| line.starts_with("result ")).count();
+        assert_eq!(answer.calls.len(), results, "after {fuse}: {log:?}");
     }
     assert!(cut_off > 6, "only {cut_off} places to be cut off at");
 }
@@ -171,4 +174,35 @@ async fn nothing_is_told_about_a_summary_where_there_is_nothing_to_sum_up() {
     assert_eq!(outcome, Outcome::NothingToSumUp);
     let state = world.state();
     assert_eq!((state.events.len(), state.requests.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn rounds_that_were_summed_up_still_count_after_a_crash() {
+    let mind = |request: &Request| {
+        if request.tools.is_empty() {
+            return says("Some things were done.");
+        }
+        match request.options.tool_choice {
+            ToolChoice::None => says("I have to stop"),
+            // So many tokens that nothing can stay.
+            _ => Said { tokens: 9_000_000, ..calls(&[("write", "w")]) },
+        }
+    };
+    let limited = |attempt| {
+        let mut turn = small(attempt);
+        turn.spec.tools.max_steps = Some(2);
+        turn
+    };
+    for fuse in 0.. {
+        let world = World::new(mind);
+        world.state().fuse = Some(fuse);
+        if world.attempt_of(&limited(1)).await.is_ok() {
+            break;
+        }
+        world.restart();
+        let outcome = world.attempt_of(&limited(2)).await.unwrap();
+        assert_eq!(world.finish(&outcome), "I have to stop", "after {fuse}");
+        let effects = world.state().effects.len();
+        assert!(effects <= 2, "{effects} after {fuse}: {:?}", world.log());
+    }
 }

@@ -2,6 +2,7 @@
 
 use tidegate_routing::COMMANDS;
 
+use super::super::choice::about_slip;
 use super::super::editor::{Choice, Completions};
 use super::super::line::{BOLD, CYAN, DIM, Line, PLAIN};
 use super::super::wrap::{Break, Lead, rows};
@@ -33,7 +34,10 @@ impl State {
             ("/stop", Some(word)) if self.current.is_some() && word.eq_ignore_ascii_case("all") => {
                 self.stop(true, effects);
             }
-            _ => self.send(text, effects),
+            _ => match about_slip(self.facts.language, &self.models, &self.facts.triggers, &text) {
+                Some(said) => self.scroll.warning(&said, self.width),
+                None => self.send(text, effects),
+            },
         }
     }
 

@@ -13,6 +13,8 @@ use crate::texts::chat as words;
 const TWICE: i64 = 600;
 /// A question takes no answer from somebody who typed this short a time ago.
 pub(super) const STILL_TYPING: i64 = 500;
+/// A letter that is followed by another key this soon, in milliseconds, was the beginning of a word and no answer.
+pub(super) const WORD: i64 = 250;
 
 impl State {
     pub(super) fn key(&mut self, key: Key, effects: &mut Vec<Effect>) {
@@ -24,22 +26,10 @@ impl State {
         if !paused {
             self.typing_until = self.now + STILL_TYPING;
         }
-        // Whoever has begun a line goes on with it, however long they read in between.
-        let answers = paused && self.editor.is_empty();
-        let telling = match self.questions.front_mut() {
-            Some(question) if question.is_telling() => true,
-            Some(question) if answers => {
-                let reply = question.press(&key);
-                match reply {
-                    Reply::Answer(answer) => return self.answer(answer, effects),
-                    Reply::Tell => return,
-                    // Only what ends or leaves is heard beside the answers.
-                    Reply::Nothing if !matches!(key, Key::Esc | Key::Ctrl('c' | 'd')) => return,
-                    Reply::Nothing => false,
-                }
-            }
-            _ => false,
-        };
+        let telling = self.questions.front().is_some_and(Question::is_telling);
+        if !telling && self.takes_for_answer(&key, paused, effects) {
+            return;
+        }
         match self.editor.press(key) {
             Deed::Nothing => {}
             Deed::Submit(text) if telling => self.tell(text, effects),
@@ -48,6 +38,46 @@ impl State {
             Deed::Escape => self.escape(effects),
             Deed::Warn => self.notice = Some(self.say(words::LEAVE_AGAIN).to_owned()),
             Deed::Leave => effects.push(Effect::Leave),
+        }
+    }
+
+    /// Whether the key is for the question that is put. A letter answers it only if it stays alone: whoever has begun a
+    /// line, with a word or with what was pasted, goes on with it, however long they read in between.
+    fn takes_for_answer(&mut self, key: &Key, paused: bool, effects: &mut Vec<Effect>) -> bool {
+        if let Some((letter, _)) = self.answering.take() {
+            match key {
+                Key::Enter => self.press_answer(letter, effects),
+                Key::Backspace | Key::Esc | Key::Ctrl('c') => {}
+                _ => {
+                    self.editor.press(Key::Char(letter));
+                    return false;
+                }
+            }
+            return true;
+        }
+        let Some(question) = self.questions.front().filter(|_| paused && self.editor.is_empty()) else {
+            return false;
+        };
+        match key {
+            Key::Char(letter) if question.meaning(key) != Reply::Nothing => {
+                self.answering = Some((*letter, self.now));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A letter that stayed alone long enough is an answer.
+    pub(super) fn settle_answer(&mut self, effects: &mut Vec<Effect>) {
+        if let Some((letter, _)) = self.answering.take_if(|(_, at)| self.now - *at >= WORD) {
+            self.press_answer(letter, effects);
+        }
+    }
+
+    fn press_answer(&mut self, letter: char, effects: &mut Vec<Effect>) {
+        let reply = self.questions.front_mut().map(|question| question.press(&Key::Char(letter)));
+        if let Some(Reply::Answer(answer)) = reply {
+            self.answer(answer, effects);
         }
     }
 
@@ -69,6 +99,7 @@ impl State {
         if self.questions.front().is_some_and(Question::is_telling) {
             self.editor.set_aside();
         }
+        self.answering = None;
         self.questions.clear();
         self.answered.clear();
     }
@@ -99,6 +130,7 @@ impl State {
 
     /// Shows the whole of the question that is put now.
     pub(super) fn put_question(&mut self, effects: &mut Vec<Effect>) {
+        self.answering = None;
         if let Some(question) = self.questions.front() {
             let body = question.body(self.facts.language, self.width);
             self.scroll.add(Kind::Question, body);

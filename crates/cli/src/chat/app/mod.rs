@@ -91,6 +91,8 @@ pub(super) struct Facts {
     pub(super) session: String,
     /// The one that is asked until another one answers or is chosen.
     pub(super) model: String,
+    /// Further words that begin a conversation anew.
+    pub(super) triggers: Vec<String>,
 }
 
 pub(super) struct State {
@@ -113,6 +115,8 @@ pub(super) struct State {
     answered: Vec<Question>,
     /// Until then keys belong to the line: whoever is typing did not mean to answer.
     typing_until: i64,
+    /// A key that answers the question unless a word becomes of it, and when it was pressed.
+    answering: Option<(char, i64)>,
     doing: Doing,
     /// Told below the input until the next key.
     notice: Option<String>,
@@ -175,6 +179,7 @@ impl State {
             questions: VecDeque::new(),
             answered: Vec::new(),
             typing_until: 0,
+            answering: None,
             doing: Doing::Working,
             notice: None,
             escaped_at: None,
@@ -190,6 +195,7 @@ impl State {
     pub(super) fn update(&mut self, event: Event, now: i64) -> Vec<Effect> {
         self.now = now;
         let mut effects = Vec::new();
+        self.settle_answer(&mut effects);
         match event {
             Event::Key(key) => self.key(key, &mut effects),
             Event::Told(turn, event) => self.told(turn, event, &mut effects),

@@ -30,6 +30,7 @@ impl Driven {
             version: "tidegate".to_owned(),
             session: "main".to_owned(),
             model: "offline".to_owned(),
+            triggers: vec!["/fresh".to_owned()],
         };
         let completions = completions(Language::English, Vec::new());
         let models: Models = Box::new(|word| (word == "b").then(|| "maker/b".to_owned()));
@@ -46,6 +47,13 @@ impl Driven {
 
     fn press(&mut self, key: Key) -> Vec<Effect> {
         self.event(Event::Key(key))
+    }
+
+    /// A letter that stays alone.
+    fn answer(&mut self, letter: char) -> Vec<Effect> {
+        assert_eq!(self.press(Key::Char(letter)), []);
+        self.now += 300;
+        self.event(Event::Tick)
     }
 
     fn enter(&mut self, text: &str) -> Vec<Effect> {
@@ -189,7 +197,7 @@ fn a_key_answers_the_question_and_the_next_one_is_put() {
     assert!(driven.scrollback.iter().any(|row| row == "    rm file1"));
     assert!(!driven.scrollback.iter().any(|row| row == "    rm file2"), "one question at a time");
     driven.now += 2_000;
-    let effects = driven.press(Key::Char('y'));
+    let effects = driven.answer('y');
     let [Effect::Answer(_, answer), Effect::Bell] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(answer.decision, ApprovalDecision::AllowOnce);
     assert!(driven.scrollback.iter().any(|row| row == "✓ allowed  rm file1"), "{:?}", driven.scrollback);
@@ -213,9 +221,84 @@ fn whoever_is_typing_does_not_answer_by_it() {
     assert!(driven.region_has("Letters go to the line below"), "{:?}", driven.region());
     driven.press(Key::Ctrl('c'));
     assert!(!driven.region_has("Letters go to the line below"), "{:?}", driven.region());
-    assert!(matches!(driven.press(Key::Char('n')).first(), Some(Effect::Answer(..))));
+    assert!(matches!(driven.answer('n').first(), Some(Effect::Answer(..))));
     driven.press(Key::Ctrl('y'));
     assert!(driven.region_has("› yes anyn"), "what was typed can be put back");
+}
+
+/// What a person types at an open question, how long after one another, and the decisions that come of it with what is
+/// in the line.
+#[test]
+fn only_a_letter_that_stays_alone_answers_and_everything_else_is_typed() {
+    let yes = [ApprovalDecision::AllowOnce].as_slice();
+    for (keys, pace, decisions, line) in [
+        ("Hey, stop", 150, [].as_slice(), "› Hey, stop"),
+        ("Hey, stop", 5_000, &[], "› Hey, stop"),
+        ("yes please", 150, &[], "› yes please"),
+        ("no", 0, &[], "› no"),
+        ("any way", 200, &[], "› any way"),
+        ("y", 0, yes, ""),
+        ("zy", 1_000, &[], "› zy"),
+        ("y\u{8}", 100, &[], ""),
+        ("y\r", 100, yes, ""),
+        ("\u{8}y", 100, yes, ""),
+    ] {
+        let mut driven = Driven::new();
+        driven.ask("clean", 1);
+        driven.notice(1, asked(1));
+        driven.now += 2_000;
+        let mut effects = Vec::new();
+        for c in keys.chars() {
+            let key = match c {
+                '\r' => Key::Enter,
+                '\u{8}' => Key::Backspace,
+                c => Key::Char(c),
+            };
+            effects.extend(driven.press(key));
+            driven.now += pace;
+        }
+        driven.now += 5_000;
+        effects.extend(driven.event(Event::Tick));
+        let made = effects.iter().filter_map(|effect| match effect {
+            Effect::Answer(_, answer) => Some(answer.decision),
+            _ => None,
+        });
+        assert_eq!(made.collect::<Vec<_>>(), decisions, "{keys:?} {pace}");
+        assert!(line.is_empty() || driven.region_has(line), "{keys:?}: {:?}", driven.region());
+    }
+}
+
+#[test]
+fn what_is_pasted_at_a_question_is_in_the_line() {
+    let mut driven = Driven::new();
+    driven.ask("clean", 1);
+    driven.notice(1, asked(1));
+    driven.now += 2_000;
+    assert_eq!(driven.press(Key::Paste("y".to_owned())), []);
+    driven.now += 2_000;
+    assert_eq!(driven.event(Event::Tick), []);
+    assert!(driven.region_has("› y"), "{:?}", driven.region());
+    assert!(driven.region_has("Letters go to the line below"), "{:?}", driven.region());
+}
+
+#[test]
+fn a_misspelled_command_is_told_and_not_sent() {
+    for (text, said) in [
+        ("/titel x", "There is no command /titel. Did you mean /title?"),
+        ("/zzzzzz", "There is no command /zzzzzz."),
+        ("/context x", "/context takes no words."),
+        ("/quit now", "/quit takes no words."),
+        ("@nope hi", "There is no model nope."),
+    ] {
+        let mut driven = Driven::new();
+        assert_eq!(driven.enter(text), [], "{text}");
+        let told = driven.scrollback.join(" ");
+        assert!(told.contains(said) && told.contains("begin with a blank"), "{text}: {told}");
+    }
+    for text in ["/title x", "@b hi", " /titel x", "//titel x", "/etc/hosts?", "/fresh start", "hello"] {
+        let effects = Driven::new().enter(text);
+        assert!(matches!(effects.as_slice(), [Effect::Ask { .. }]), "{text}: {effects:?}");
+    }
 }
 
 #[test]
@@ -224,7 +307,7 @@ fn a_denial_can_say_why() {
     driven.ask("clean", 1);
     driven.notice(1, asked(1));
     driven.now += 2_000;
-    driven.press(Key::Char('t'));
+    driven.answer('t');
     let effects = driven.enter("keep that file");
     let [Effect::Answer(_, answer)] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!((answer.decision, answer.reason.as_deref()), (ApprovalDecision::Deny, Some("keep that file")));
@@ -237,14 +320,14 @@ fn an_answer_that_did_not_arrive_can_be_given_again() {
     driven.ask("clean", 1);
     driven.notice(1, asked(1));
     driven.now += 2_000;
-    let effects = driven.press(Key::Char('y'));
+    let effects = driven.answer('y');
     let [Effect::Answer(approval, _)] = effects.as_slice() else { panic!("{effects:?}") };
     let lost = || Err(ErrorBody::new(ErrorCode::Closing, "the gateway has gone"));
     assert_eq!(driven.event(Event::Decided(*approval, lost())), [Effect::Bell]);
     assert!(driven.scrollback.iter().any(|row| row.contains("the gateway has gone")));
     assert_eq!(driven.scrollback.iter().filter(|row| *row == "    rm file1").count(), 2, "it is put again");
     driven.now += 2_000;
-    let again = driven.press(Key::Char('n'));
+    let again = driven.answer('n');
     assert!(matches!(again.as_slice(), [Effect::Answer(id, _)] if id == approval), "{again:?}");
     // What was settled meanwhile is not asked again.
     let notice = RunEventBody::ApprovalSettled { call_id: "c".to_owned(), approval_id: *approval };
@@ -268,7 +351,7 @@ fn half_a_reason_is_never_sent_as_a_message() {
         driven.ask("clean", 1);
         driven.notice(1, asked(1));
         driven.now += 2_000;
-        driven.press(Key::Char('t'));
+        driven.answer('t');
         "not th".chars().for_each(|c| drop(driven.press(Key::Char(c))));
         assert!(driven.region_has("› not th"));
         driven.told(1, gone);

@@ -10,6 +10,7 @@ use tidegate_tools::Registry;
 
 use crate::app::App;
 use crate::arguments::{Command, closest};
+use crate::chat::nearest_command;
 use crate::commands::tools::meant;
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, printable};
@@ -53,11 +54,15 @@ pub(super) fn mention_command(app: &App, text: &str) {
     }
 }
 
-/// The command that a text begins with, as it was written.
+/// The command that a text begins with, or what may have been meant for one, as it was written.
 fn command_of(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?.strip_prefix('/')?;
     let names = COMMANDS.iter().flat_map(|command| std::iter::once(&command.name).chain(command.aliases));
-    names.into_iter().any(|name| name.eq_ignore_ascii_case(word)).then_some(word)
+    // A path is no command, however near its first word is to one.
+    let is_word =
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let is_one = names.into_iter().any(|name| name.eq_ignore_ascii_case(word));
+    (is_one || is_word && nearest_command(word).is_some()).then_some(word)
 }
 
 #[cfg(test)]
@@ -66,7 +71,7 @@ mod tests {
 
     #[test]
     fn only_the_first_word_of_a_text_is_a_command() {
-        for (text, name) in [("/new", "new"), ("/NEW x", "NEW"), (" /stop", "stop")] {
+        for (text, name) in [("/new", "new"), ("/NEW x", "NEW"), (" /stop", "stop"), ("/titel x", "titel")] {
             assert_eq!(command_of(text), Some(name), "{text:?}");
         }
         for text in ["/etc/hosts", "new", "say /new", "", "/", "/nowhere"] {

@@ -175,6 +175,10 @@ impl Show {
     /// The answer, unless it stands there already.
     pub(super) fn answer(&mut self, answer: &Answer, text: &str) -> Result<(), crate::failure::Failure> {
         self.close();
+        if answer.text.trim().is_empty() {
+            self.aside(texts::chat::NO_REPLY.in_language(self.language));
+            return Ok(());
+        }
         if self.shown.trim() != answer.text.trim() || text != answer.text {
             print_line(&printable(text))?;
         }

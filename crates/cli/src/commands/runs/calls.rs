@@ -6,7 +6,38 @@ use tidegate_protocol::{Message, ToolRunState};
 use tidegate_storage::AuditRow;
 
 use super::steps::{SHORT, Step, Teller};
+use super::story::Story;
 use crate::commands::gist::shortened;
+
+/// Every call of a run in a word: also those that were refused, or only shown.
+pub(super) fn outcomes(story: &Story, steps: &[Step]) -> Vec<Outcome> {
+    let calls = steps.iter().filter(|step| step.kind == "call");
+    let outcome = |call: &Step| {
+        let (id, tool) = (call.text("callId")?.to_owned(), call.text("tool")?.to_owned());
+        let of_call: Vec<&Step> = steps.iter().filter(|step| step.text("callId") == Some(&id)).collect();
+        let said = |verdict: &str| of_call.iter().any(|step| step.text("verdict") == Some(verdict));
+        let is = |name: &str| of_call.iter().any(|step| step.flag(name) == Some(true));
+        let begun = story.tools.iter().rev().find(|begun| begun.call_id == id);
+        let became = match begun {
+            Some(begun) => begun.state.as_str(),
+            None if is("wouldAsk") => "would ask",
+            None if is("shadow") => "would run",
+            None if said("denied") => "refused",
+            None if of_call.iter().any(|step| step.kind == "result") => "not run",
+            None => "no result",
+        };
+        Some(Outcome { id, tool, became: became.to_owned() })
+    };
+    calls.filter_map(outcome).collect()
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) became: String,
+}
 
 /// A call of the log, with all that became of it.
 pub(super) fn tell(teller: &mut Teller<'_>, at: i64, id: &str, tool: &str, args: &Value) {

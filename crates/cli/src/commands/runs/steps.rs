@@ -38,6 +38,16 @@ impl Step {
         Self { at, kind, detail: redact(detail).into_owned(), data }
     }
 
+    /// One of the particulars, if it is a text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.data.get(name)?.as_str()
+    }
+
+    /// Whether one of the particulars is so.
+    pub(super) fn flag(&self, name: &str) -> Option<bool> {
+        self.data.get(name)?.as_bool()
+    }
+
     /// `n` counts from 1 in each run.
     pub(super) fn json(&self, n: usize) -> Value {
         let mut object = json!({
@@ -186,7 +196,7 @@ impl<'s> Teller<'s> {
         self.catch_up(i64::MAX);
         let run = &self.story.run;
         if run.state.is_terminal() {
-            self.steps.push(end(run));
+            self.steps.push(end(run, self.story.counting));
         }
     }
 }
@@ -242,11 +252,15 @@ fn joins(run: &RunRow) -> Step {
     )
 }
 
-fn end(run: &RunRow) -> Step {
+fn end(run: &RunRow, counting: bool) -> Step {
     let usage = &run.usage;
     let input = usage.input + usage.cache_read + usage.cache_write;
     let cost = tidegate_models::format_usd(usage.cost.usd());
-    let mut detail = format!("{input} tokens in, {} out, {cost}", usage.output);
+    let mut detail = if counting {
+        "what it used is still being counted".to_owned()
+    } else {
+        format!("{input} tokens in, {} out, {cost}", usage.output)
+    };
     if let Some(error) = &run.error {
         detail = format!("[{}] {}; {detail}", error.code, error.message);
     }
@@ -254,8 +268,7 @@ fn end(run: &RunRow) -> Step {
         detail = format!("run {other} took its message in");
     }
     let joined: Option<RunId> = run.joined;
-    let data =
-        json!({ "error": run.error, "usage": usage, "costUsd": usage.cost.usd(), "joinedRun": joined });
+    let data = json!({ "error": run.error, "usage": usage, "costUsd": usage.cost.usd(), "counting": counting, "joinedRun": joined });
     Step::new(run.finished_at, name(&run.state), &detail, data)
 }
 

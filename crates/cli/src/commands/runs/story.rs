@@ -2,12 +2,12 @@
 
 use tidegate_engine::Settings;
 use tidegate_policy::approval::Approval;
-use tidegate_protocol::{Entry, ErrorCode, Message, RunId, TenantId};
+use tidegate_protocol::{Entry, ErrorCode, Message, RunId, RunState, TenantId};
 use tidegate_storage::{
     ApprovalFilter, AuditRow, NewCall, OutboxRow, RunFilter, RunLookup, RunRow, Store, ToolRunRow,
 };
 
-use crate::app::{App, home_of};
+use crate::app::{App, home_of, now_ms};
 use crate::arguments::Parsed;
 use crate::commands::block_on;
 use crate::failure::{Failure, With as _};
@@ -29,6 +29,18 @@ pub(super) struct Story {
     /// Runs that this one started, the oldest first.
     pub(super) children: Vec<RunRow>,
     pub(super) parts: Vec<OutboxRow>,
+    /// Its last call of a model was given up just now, and what it used is not written down yet.
+    pub(super) counting: bool,
+}
+
+/// How long after its end, in milliseconds, a run's last call may still be counted.
+const COUNTED: i64 = 30_000;
+
+/// Whether what an aborted run used is still to be written down. That it ended is written first.
+fn is_counting(run: &RunRow, calls: &[NewCall], now: i64) -> bool {
+    let just_now = run.finished_at.is_some_and(|end| now - end < COUNTED);
+    let asked = run.started_at.is_some() && run.spec.command.is_none();
+    run.state == RunState::Aborted && asked && just_now && calls.is_empty()
 }
 
 impl Story {
@@ -55,9 +67,11 @@ impl Story {
         let mut joined = store.runs(tenant, beside).await?;
         joined.retain(|other| other.joined == Some(run.id));
         joined.reverse();
+        let calls = store.calls_of(tenant, run.id).await?;
         Ok(Self {
             entries,
-            calls: store.calls_of(tenant, run.id).await?,
+            counting: is_counting(&run, &calls, now_ms()),
+            calls,
             tools: store.tool_runs(tenant, run.id).await?,
             approvals,
             audit: store.audit_of(tenant, run.id).await?,
@@ -88,4 +102,42 @@ pub(super) fn read(app: &App, parsed: &Parsed) -> Result<Story, Failure> {
         let run = store.run(&tenant, &lookup).await?.ok_or_else(not_found)?;
         Story::read(store.as_ref(), &tenant, run).await
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_protocol::{Id as _, Limits, ReplyTarget, RunSpec, Scope, SessionKey, Usage};
+
+    use super::*;
+
+    #[test]
+    fn an_aborted_run_is_counted_until_its_call_is_written_down_and_not_for_ever() {
+        let input = json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 0});
+        let run = RunRow {
+            id: RunId::from_parts(1, [0; 10]),
+            client_key: None,
+            key: SessionKey::named(Scope::personal("main".parse().unwrap()), "main"),
+            session: None,
+            state: RunState::Aborted,
+            attempt: 1,
+            actor: String::new(),
+            spec: RunSpec::new("", Vec::new(), Limits::new(1, 1)),
+            input: serde_json::from_value(input).unwrap(),
+            reply: ReplyTarget::Caller,
+            join: None,
+            joined: None,
+            parent: None,
+            error: None,
+            usage: Usage::default(),
+            entries: None,
+            created_at: 0,
+            started_at: Some(1_000),
+            finished_at: Some(2_000),
+        };
+        assert!(is_counting(&run, &[], 2_500));
+        assert!(!is_counting(&run, &[], 100_000), "it is given up");
+        assert!(!is_counting(&RunRow { started_at: None, ..run.clone() }, &[], 2_500), "nothing was asked");
+        assert!(!is_counting(&RunRow { state: RunState::Completed, ..run }, &[], 2_500));
+    }
 }

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use serde_json::json;
+use tidegate_engine::session_key;
 use tidegate_protocol::api::{ForkSession, Forked};
-use tidegate_protocol::{Entry, ErrorCode, Place, Role, SessionKey};
+use tidegate_protocol::{Entry, ErrorCode, Message, Place, Role, SessionKey};
 use tidegate_runtime::iso_timestamp;
-use tidegate_storage::SessionRow;
+use tidegate_storage::{SessionRow, title_of};
 
 use super::find::{is_called, logs_of, named_in, tip, without_copies};
 use super::{label_of, name, read, session_json, titles};
@@ -18,6 +19,7 @@ use crate::commands::tools::fitted;
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, print, print_json, print_line, printable};
 use crate::reach::{Reach, reach};
+use crate::store::open_existing;
 use crate::{Outcome, texts};
 
 /// The digits of a line's id in a transcript file.
@@ -25,8 +27,11 @@ const SHORT_ID: usize = 8;
 
 pub(in crate::commands) fn fork(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let (row, entries) = read(app, parsed, None)?;
+    if let Some(to) = parsed.value("to").filter(|_| !parsed.has("force")) {
+        refuse_taken(app, parsed, &row, to)?;
+    }
     let after_seq = match parsed.value("at") {
-        Some(at) => Some(line_at(command, &entries, at)?.seq),
+        Some(at) => Some(line_at(app, command, &row, &entries, at)?.seq),
         None => None,
     };
     let asked = ForkSession {
@@ -37,6 +42,25 @@ pub(in crate::commands) fn fork(app: &App, command: &'static Command, parsed: &P
     let forked = put(app, parsed, &row.key, &asked)?;
     let target = parsed.value("to").map_or_else(|| label_of(&row.key), str::to_owned);
     tell(app, parsed, &target, &forked)
+}
+
+/// A conversation that has the name already must not go on in another one unawares.
+fn refuse_taken(app: &App, parsed: &Parsed, row: &SessionRow, to: &str) -> Result<(), Failure> {
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let key = session_key(&row.key.scope.tenant, || Ok(row.key.scope.clone()), to)?;
+    let taken = block_on(async {
+        let store = open_existing(&home, &loaded.config).await?;
+        Ok::<_, Failure>(match store {
+            Some(store) => store.session(&key).await?.is_some(),
+            None => false,
+        })
+    })?;
+    if !taken || key == row.key {
+        return Ok(());
+    }
+    let message = texts::sessions::NAME_TAKEN.with(&[("name", &printable(to))]);
+    Err(Failure::new(ErrorCode::InvalidValue, message))
 }
 
 /// Goes back to a log. It is shared and stays as it is: what is written from now on stands in a copy, which shares all
@@ -79,7 +103,7 @@ pub(in crate::commands) fn edit(app: &App, command: &'static Command, parsed: &P
         return Err(missing_value(command, &AT));
     };
     let (row, entries) = read(app, parsed, None)?;
-    let line = line_at(command, &entries, at)?;
+    let line = line_at(app, command, &row, &entries, at)?;
     let is_question = line.body.message().is_some_and(|message| message.role() == Role::User);
     let asked_here = matches!(row.key.place, Place::Main | Place::Named { .. }) && row.key.thread.is_none();
     if !is_question || !asked_here {
@@ -89,6 +113,7 @@ pub(in crate::commands) fn edit(app: &App, command: &'static Command, parsed: &P
     }
     let asked = ForkSession { source: Some(row.id.to_string()), after_seq: Some(line.seq - 1), to: None };
     put(app, parsed, &row.key, &asked)?;
+    keep_title(app, parsed, &row, &entries, line.seq)?;
     let code = crate::commands::run(app, &question(parsed, &row.key))?;
     if code != ExitCode::SUCCESS {
         // The question failed, and the conversation is cut already.
@@ -101,6 +126,26 @@ pub(in crate::commands) fn edit(app: &App, command: &'static Command, parsed: &P
         complain(&app.fill(texts::sessions::EDIT_CUT, &values));
     }
     Ok(code)
+}
+
+/// A title that a person gave holds for the conversation, also when it is asked anew from its first line on.
+fn keep_title(
+    app: &App,
+    parsed: &Parsed,
+    row: &SessionRow,
+    entries: &[Entry],
+    line: i64,
+) -> Result<(), Failure> {
+    let first = entries.first().and_then(|entry| entry.body.message()).map(Message::text);
+    let made = first.as_deref().and_then(title_of);
+    let Some(title) = row.title.as_deref().filter(|title| line == 1 && made.as_deref() != Some(title)) else {
+        return Ok(());
+    };
+    let home = home_of(parsed)?;
+    let loaded = app.config(&home)?;
+    let set = async |reach: Reach| reach.set_title(&row.key, Some(title)).await;
+    block_on(async { reach(app, &home, &loaded, "sessions edit", set).await })?;
+    Ok(())
 }
 
 /// The words that ask in a conversation.
@@ -165,7 +210,26 @@ fn branches_of(app: &App, parsed: &Parsed) -> Result<(SessionRow, Vec<SessionRow
 }
 
 /// The line that is meant: by its number, by the beginning of its id, or by the short id of a transcript file.
-fn line_at<'e>(command: &'static Command, entries: &'e [Entry], at: &str) -> Result<&'e Entry, Failure> {
+fn line_at<'e>(
+    app: &App,
+    command: &'static Command,
+    row: &SessionRow,
+    entries: &'e [Entry],
+    at: &str,
+) -> Result<&'e Entry, Failure> {
+    let last = entries.last().map_or(0, |entry| entry.seq);
+    found_at(entries, at).ok_or_else(|| {
+        let values: [(&str, &dyn std::fmt::Display); 4] = [
+            ("at", &printable(at)),
+            ("last", &last),
+            ("name", &printable(&label_of(&row.key))),
+            ("program", &app.program),
+        ];
+        Failure::new(ErrorCode::NotFound, texts::sessions::NO_SUCH_LINE.with(&values)).with_usage(command)
+    })
+}
+
+fn found_at<'e>(entries: &'e [Entry], at: &str) -> Option<&'e Entry> {
     let by_id = |entry: &&Entry| {
         let (id, plain) = (entry.id.to_string(), entry.id.to_string().replace('-', ""));
         id.starts_with(at) || plain.starts_with(at) || (at.len() == SHORT_ID && plain.ends_with(at))
@@ -173,12 +237,7 @@ fn line_at<'e>(command: &'static Command, entries: &'e [Entry], at: &str) -> Res
     let number: Option<i64> = at.parse().ok();
     let by_number = entries.iter().find(|entry| number == Some(entry.seq));
     let mut found = entries.iter().filter(by_id);
-    let line = by_number.or_else(|| found.next().filter(|_| found.next().is_none() && !at.is_empty()));
-    let last = entries.last().map_or(0, |entry| entry.seq);
-    line.ok_or_else(|| {
-        let message = texts::sessions::NO_SUCH_LINE.with(&[("at", &at), ("last", &last)]);
-        Failure::new(ErrorCode::NotFound, message).with_usage(command)
-    })
+    by_number.or_else(|| found.next().filter(|_| found.next().is_none() && !at.is_empty()))
 }
 
 fn put(app: &App, parsed: &Parsed, key: &SessionKey, asked: &ForkSession) -> Result<Forked, Failure> {
@@ -201,7 +260,7 @@ fn tell(app: &App, parsed: &Parsed, target: &str, forked: &Forked) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_protocol::{EntryBody, EntryId, Message, RunId, SessionId};
+    use tidegate_protocol::{EntryBody, EntryId, RunId, SessionId};
 
     use super::*;
 
@@ -223,9 +282,7 @@ mod tests {
             entry(1, "01890a5d-ac96-774b-bcce-b302099a8057"),
             entry(2, "01890a5d-ac97-774b-bcce-b302abcdef01"),
         ];
-        let command =
-            crate::commands::table::ALL.iter().find(|row| row.path == ["sessions", "fork"]).unwrap();
-        let found = |at: &str| line_at(command, &entries, at).map(|entry| entry.seq).ok();
+        let found = |at: &str| found_at(&entries, at).map(|entry| entry.seq);
         assert_eq!(
             ["1", "2", "01890a5d-ac96", "01890a5dac97", "abcdef01"].map(found),
             [Some(1), Some(2), Some(1), Some(2), Some(2)]

@@ -50,6 +50,8 @@ fn a_dry_run_tells_when_a_person_would_be_asked() {
     let answer = desk.ask(&["--dry-run", "write a file"]);
     let story = desk.home.call(&["runs", "replay", answer["requestId"].as_str().unwrap()]).ok().stdout;
     assert!(story.contains("write would ask a person ("), "{story}");
+    let shown = desk.home.call(&["runs", "show", answer["requestId"].as_str().unwrap()]).ok().stdout;
+    assert!(shown.contains("write (would ask)"), "{shown}");
     assert!(!story.contains("would have run") && !story.contains("would have been allowed"), "{story}");
 }
 

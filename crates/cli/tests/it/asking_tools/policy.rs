@@ -27,6 +27,9 @@ fn a_refused_call_is_told_to_the_model_and_is_no_failure() {
     let answer = a_denied_call(&desk);
     assert_eq!((&answer["result"], &answer["toolError"]["tool"]), (&json!("I may not"), &json!("write")));
     assert!(told(&desk).contains("not allowed"), "{}", told(&desk));
+    let shown = desk.home.call(&["runs", "show", answer["requestId"].as_str().unwrap()]).ok().stdout;
+    assert!(shown.contains("write (refused)") && shown.contains("cost"), "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("cost") && line.contains('$')), "{shown}");
     assert!(!desk.root.join("new.txt").exists());
 }
 

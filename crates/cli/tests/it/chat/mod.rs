@@ -124,6 +124,75 @@ fn a_command_runs_after_a_yes_and_not_after_a_no() {
 }
 
 #[test]
+fn a_sentence_at_a_question_is_typed_and_approves_nothing() {
+    let vendor = Vendor::open();
+    let home = asking_home(&vendor);
+    vendor.push(Turn::call("c1", "exec", json!({"command": "touch yes.txt"})));
+    let mut pty = Pty::chat(&home, &[], &[]);
+    pty.press("make it\r");
+    pty.until("to answer");
+    // Whoever types at once is not heard as an answer in any case.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    for letter in "Hey, stop".chars() {
+        pty.press(&letter.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    pty.until("Letters go to the line below");
+    pty.press("\r");
+    pty.until("next: Hey, stop");
+    pty.press(ESC);
+    pty.until("Stopped.");
+    assert!(!pty.raw().contains("✓ allowed"));
+    assert!(!home.root().join("agents/main/workspace/yes.txt").exists());
+}
+
+#[test]
+fn an_agent_that_is_silent_is_told_so_and_the_token_is_never_seen() {
+    let vendor = Vendor::open();
+    let home = vendor.sqlite_home();
+    vendor.push(Turn::say("NO").then(Step::Say("_RE".into())).then(Step::Say("PLY".into())));
+    vendor.push(Turn::say("Finished. NO_").then(Step::Say("REPLY".into())));
+    let mut pty = Pty::chat(&home, &[], &[]);
+    pty.press("anything?\r");
+    pty.until("(no reply)");
+    pty.press("and now?\r");
+    pty.until("Finished.");
+    let raw = pty.raw();
+    assert!(!raw.contains("NO"), "{raw:?}");
+    leave(pty);
+}
+
+#[test]
+fn a_program_that_wants_objects_gets_one_a_line() {
+    let home = Home::new();
+    let done = home.call(&["chat", "--json"]).stdin("one\n/titel x\ntwo\n").run();
+    let lines: Vec<serde_json::Value> =
+        done.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let told: Vec<_> = lines.iter().map(|line| line["success"] == true).collect();
+    assert_eq!(told, [true, false, true], "{done:?}");
+    assert!(lines[0]["result"].as_str().unwrap().ends_with("one"), "{done:?}");
+    assert_eq!(lines[1]["error"]["code"], "INVALID_VALUE");
+}
+
+#[test]
+fn a_program_is_told_of_a_misspelled_command_and_a_model_that_is_not_listed() {
+    let vendor = Vendor::open();
+    let home = vendor.sqlite_home();
+    let failed = home.call(&["chat"]).stdin("/titel x\n").run();
+    assert!(failed.stderr.contains("Did you mean /title?") && failed.code == Some(1), "{failed:?}");
+    assert!(vendor.requests().is_empty(), "nothing was sent");
+    vendor.push(Turn::say("as it is"));
+    home.call(&["chat"]).stdin(" /titel x\n").ok();
+    assert_eq!(vendor.said(), ["user: /titel x"]);
+    vendor.push(Turn::say("hello"));
+    let noted = home.call(&["chat", "--model", "groq/secnd"]).stdin("hi\n").ok();
+    assert!(
+        noted.stderr.contains("secnd is none of the models") && noted.stderr.contains("second"),
+        "{noted:?}"
+    );
+}
+
+#[test]
 fn a_message_while_it_works_is_answered_too() {
     let vendor = Vendor::open();
     let home = asking_home(&vendor);
@@ -366,7 +435,7 @@ fn without_a_terminal_the_exit_code_is_that_of_the_last_failure() {
 #[test]
 fn a_model_that_does_not_exist_is_told_before_anything_begins() {
     let home = Home::new();
-    let failed = home.call(&["chat", "--model", "nobody/knows"]).fails("INVALID_VALUE");
+    let failed = home.call(&["chat", "--model", "nobody/knows"]).fails("UNSUPPORTED_PROVIDER");
     assert!(failed.stderr.contains("nobody"), "{failed:?}");
     home.call(&["chat", "--thinking", "lots"]).fails("INVALID_VALUE");
     home.call(&["chat", "words"]).fails("INVALID_VALUE");

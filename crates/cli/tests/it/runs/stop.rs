@@ -234,3 +234,11 @@ fn a_subagent_that_a_question_left_behind_can_be_aborted_by_its_id() {
     // The conversation is told, and answers.
     assert_eq!(asking.wait().code, Some(0));
 }
+
+#[test]
+fn a_conversation_that_is_not_there_cannot_be_stopped() {
+    let home = Home::new();
+    home.ask("hi");
+    home.call(&["stop", "--session", "nope"]).fails("NOT_FOUND");
+    home.call(&["stop", "--session", "main"]).ok();
+}

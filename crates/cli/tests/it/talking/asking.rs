@@ -77,6 +77,11 @@ fn the_model_the_provider_and_the_credential_can_be_chosen() {
     assert!(failed.message.contains("anthropic/env"), "{failed:?}");
     assert_eq!(asked(&vendor), ["second", "second", "first", "first"]);
     home.call(&["ask", "--provider", "nobody", "hi"]).fails("UNSUPPORTED_PROVIDER");
+    let api = home.call(&["ask", "--provider", "scripted", "hi"]).fails("UNSUPPORTED_PROVIDER");
+    assert!(format!("{api:?}").contains("models.providers.<name>.api"), "{api:?}");
+    let slip = home.call(&["ask", "--model", "antropic/first", "hi"]).fails("UNSUPPORTED_PROVIDER");
+    assert!(format!("{slip:?}").contains("Unsupported provider: antropic"), "{slip:?}");
+    assert!(format!("{slip:?}").contains("Did you mean anthropic?"), "{slip:?}");
     home.call(&["ask", "--model", "a b/c d/", "hi"]).run().code.filter(|code| *code == 1).expect("refused");
     assert_eq!(vendor.requests().len(), 4);
 }

@@ -3,6 +3,7 @@
 mod asking;
 mod canary;
 mod serving;
+mod silence;
 
 use serde_json::{Value, json};
 use tidegate_testkit::model_server::{ModelServer, Recorded};

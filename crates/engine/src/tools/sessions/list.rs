@@ -15,6 +15,7 @@ use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
 use super::caller::Caller;
 use super::history::last_words;
 use super::read;
+use crate::settings::Wish;
 use crate::start::Core;
 
 const USUAL: u32 = 20;
@@ -105,7 +106,12 @@ async fn visible(caller: &Caller, args: &Args) -> Result<Vec<SessionRow>, ToolFa
 }
 
 fn shown(caller: &Caller, row: &SessionRow) -> Value {
-    let model = row.settings.model.clone().or_else(|| row.provider.clone());
+    // As it would be asked now: whole, whatever name it was chosen by.
+    let wish = Wish { model: row.settings.model.as_deref(), ..Wish::default() };
+    let settings = &caller.core.settings;
+    let spec = settings.run_spec(&row.key.scope, &wish);
+    let spec = spec.or_else(|_| settings.run_spec(&row.key.scope, &Wish::default()));
+    let model = spec.ok().and_then(|spec| spec.models.first().map(ToString::to_string));
     json!({
         "sessionKey": row.key.to_string(),
         "kind": kind(&row.key.place),

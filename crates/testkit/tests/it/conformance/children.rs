@@ -1,8 +1,8 @@
 //! Runs that start runs: they end together, and what came of one becomes a message to the other.
 
-use tidegate_protocol::{ReplyTarget, RunId, RunState};
+use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunId, RunState};
 use tidegate_storage::{
-    AbortOutcome, Accept, Accepted, Admission, BudgetFilter, Finish, Lease, RunFilter, StoreError,
+    AbortOutcome, Accept, Accepted, Admission, BudgetFilter, Ending, Finish, Lease, RunFilter, StoreError,
 };
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
@@ -12,6 +12,7 @@ use crate::scene::{audit_of, claim, converse, enlist, queue, restart, run, start
 
 on_both_backends! {
     a_run_ends_with_the_one_that_started_it,
+    what_a_run_started_ends_in_the_commit_that_ends_it,
     descendants_are_found_through_one_that_ended,
     what_descendants_reserved_is_settled_with_them,
     a_question_of_a_descendant_is_cancelled_with_it,
@@ -69,6 +70,26 @@ async fn a_run_ends_with_the_one_that_started_it(store: &ScratchStore) {
     store.finish(&bystander, make.completed()).await.unwrap();
     for name in ["work", "child", "grandchild"] {
         converse(store, &make, &make.key(name), parent.owner).await;
+    }
+}
+
+async fn what_a_run_started_ends_in_the_commit_that_ends_it(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let error = |code| ErrorBody::new(code, "over");
+    for (ending, ends) in [
+        (Ending::Aborted(error(ErrorCode::Aborted)), true),
+        (Ending::Failed(error(ErrorCode::DeadlineExceeded)), true),
+        (Ending::Failed(error(ErrorCode::ModelUnavailable)), false),
+        (make.completed().ending, false),
+    ] {
+        let (parent, under_way, waiting) = family(store, &make).await;
+        let finish = Finish::bare(ending.clone(), make.principal(), make.now());
+        store.finish(&parent, finish).await.unwrap();
+        let (begun, queued) =
+            if ends { (RunState::Aborted, RunState::Aborted) } else { (RunState::Running, RunState::Queued) };
+        assert_eq!(state(store, &make, under_way.run).await, begun, "{ending:?}");
+        assert_eq!(state(store, &make, waiting).await, queued, "{ending:?}");
+        store.abort(&make.principal(), under_way.run, make.now()).await.unwrap();
     }
 }
 

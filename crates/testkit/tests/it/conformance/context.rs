@@ -16,6 +16,7 @@ on_both_backends! {
     a_picture_does_not_push_out_what_was_said_before_it,
     a_log_that_has_not_begun_has_an_empty_context,
     the_time_of_the_last_write_is_that_of_the_run_before,
+    what_a_run_said_before_it_was_summed_up_is_found_by_its_next_attempt,
     a_summary_takes_the_place_of_the_lines_before_the_first_kept,
     nothing_in_the_log_changes_when_it_is_summed_up,
     the_newest_of_several_summaries_is_shown,
@@ -159,6 +160,21 @@ async fn the_time_of_the_last_write_is_that_of_the_run_before(store: &ScratchSto
     assert_eq!(context(store, &next).await.touched_at, Some(finish.now));
     store.step(&next, make.intent(vec![make.user("question")])).await.unwrap();
     assert_eq!(context(store, &next).await.touched_at, Some(finish.now));
+}
+
+async fn what_a_run_said_before_it_was_summed_up_is_found_by_its_next_attempt(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let lease = talked(store, &make, 3).await;
+    store.step(&lease, make.intent(vec![make.assistant("on")])).await.unwrap();
+    assert!(context(store, &lease).await.summed_up.is_empty());
+    store.compact(&lease, make.compaction(8)).await.unwrap();
+    let found = context(store, &lease).await;
+    assert_eq!((seqs(&found.summed_up), seqs(&found.entries)), (vec![7], vec![8]));
+    // What another run did is none of the next one's business.
+    store.finish(&lease, make.completed()).await.unwrap();
+    let next = start(store, lease.owner, make.accept(&lease.key)).await;
+    store.step(&next, make.intent(vec![make.user("next")])).await.unwrap();
+    assert!(context(store, &next).await.summed_up.is_empty());
 }
 
 async fn a_summary_takes_the_place_of_the_lines_before_the_first_kept(store: &ScratchStore) {
