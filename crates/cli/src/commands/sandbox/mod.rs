@@ -4,7 +4,7 @@ mod explain;
 mod status;
 mod test;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidegate_engine::{ConfinementKeys, Home, Settings};
 use tidegate_policy::{Access, Confinement, Network, Resource};
@@ -39,7 +39,7 @@ impl Known {
         let named = parsed.value("session").unwrap_or("main");
         let session = SessionKey::named(scope.clone(), named).to_string();
         let folder = match parsed.value("root") {
-            Some(root) => real(PathBuf::from(root))?,
+            Some(root) => real(Path::new(root))?,
             None => settings.working_folder(&scope, &session, &home),
         };
         let hidden = vec![home.root().to_owned()];
@@ -50,7 +50,7 @@ impl Known {
 }
 
 /// A folder as it really is.
-fn real(folder: PathBuf) -> Result<PathBuf, Failure> {
+fn real(folder: &Path) -> Result<PathBuf, Failure> {
     folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
         let message = NO_SUCH_FOLDER.with(&[("path", &printable(&folder.to_string_lossy()))]);
         Failure::new(ErrorCode::InvalidValue, message)

@@ -38,7 +38,7 @@ pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &P
     if parsed.value("root").is_none() {
         // The agent may not have worked yet.
         DirBuilder::new().recursive(true).mode(0o700).create(&known.confinement.folder)?;
-        known.confinement.folder = real(known.confinement.folder.clone())?;
+        known.confinement.folder = real(&known.confinement.folder)?;
     }
     let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
