@@ -11,7 +11,9 @@ use super::turn::{Step, Turn};
 pub(crate) fn obeyed(body: &Value, mark: &str, number: usize) -> Turn {
     let seen = seen(body, mark).unwrap_or_else(|| "nothing".to_owned());
     let mut told = Vec::new();
-    newest(body).iter().for_each(|value| texts(value, &mut told));
+    for value in newest(body) {
+        texts(value, &mut told);
+    }
     let mut steps = Vec::new();
     for line in told.iter().flat_map(|text| text.lines()) {
         let Some((_, order)) = line.split_once("CALL ") else { continue };
