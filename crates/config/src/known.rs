@@ -63,7 +63,7 @@ fn collect(node: &Node, value: &Value, path: &str, found: &mut Vec<(String, Secr
 fn by_name(value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
     match value {
         Value::Object(map) => {
-            map.iter().for_each(|(key, held)| by_name(held, &format!("{path}.{key}"), found))
+            map.iter().for_each(|(key, held)| by_name(held, &format!("{path}.{key}"), found));
         }
         Value::Array(items) => items.iter().for_each(|item| by_name(item, path, found)),
         Value::String(text) if is_secret_name(last(path)) => found.push((path.to_owned(), Secret::new(text))),

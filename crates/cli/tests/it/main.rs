@@ -16,6 +16,7 @@ mod damage;
 mod disk;
 mod gateway;
 mod home;
+mod injection;
 mod kill;
 mod language;
 mod log;

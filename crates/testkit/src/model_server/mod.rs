@@ -11,6 +11,7 @@ mod body;
 mod embed;
 mod eventstream;
 mod format;
+mod obey;
 mod play;
 mod program;
 mod record;
@@ -87,6 +88,13 @@ impl ModelServer {
     /// The same for one model or one path.
     pub fn always_for(&self, target: &str, turn: Turn) -> &Self {
         lock(&self.state.script).always(Some(target), turn);
+        self
+    }
+
+    /// Every request for an answer that finds no turn is obeyed: lines `CALL <tool> <JSON>` of whoever spoke last become
+    /// calls, lines `SAY <text>` the answer, and `$SEEN` in them the first word with this mark in all that was shown.
+    pub fn obey(&self, mark: &str) -> &Self {
+        *lock(&self.state.obeys) = Some(mark.to_owned());
         self
     }
 

@@ -19,6 +19,7 @@ use super::account::{Accounts, Told};
 use super::body::{Connection, Reply};
 use super::embed;
 use super::format::{Delivery, Format, Frame, Refused};
+use super::obey::obeyed;
 use super::play;
 use super::record::{Log, Presence, Recorded};
 use super::route::{self, Route, last_words, route};
@@ -35,6 +36,8 @@ pub(crate) struct State {
     pub(crate) script: Mutex<Script>,
     pub(crate) accounts: Mutex<Accounts>,
     pub(crate) models: Mutex<Vec<String>>,
+    /// The mark of [`super::ModelServer::obey`], if it does.
+    pub(crate) obeys: Mutex<Option<String>>,
     /// Answers so far; their ids are made of it.
     answers: AtomicUsize,
 }
@@ -47,6 +50,7 @@ impl State {
             script: Mutex::default(),
             accounts: Mutex::default(),
             models: Mutex::new(vec!["tide-large".to_owned(), "tide-small".to_owned()]),
+            obeys: Mutex::default(),
             answers: AtomicUsize::new(0),
         }
     }
@@ -116,8 +120,13 @@ async fn answer(
     }
     match route {
         Route::Answer { format, model, delivery } => {
-            let turn = turn
-                .unwrap_or_else(|| Turn::say(&format!("You said: {}", last_words(&exchange.request.body))));
+            let mark = lock(&exchange.state.obeys).clone();
+            let body = &exchange.request.body;
+            let own = || match mark {
+                Some(mark) => obeyed(body, &mark, exchange.state.log.requests().len()),
+                None => Turn::say(&format!("You said: {}", last_words(body))),
+            };
+            let turn = turn.unwrap_or_else(own);
             exchange.play(turn, format, model, delivery)
         }
         Route::Embed { format, model } => {
