@@ -43,7 +43,6 @@ pub(crate) fn mcp_means(app: &App, home: &Home, settings: &Settings) -> Result<M
         confiner: Arc::new(Sandboxes::new(supervisor, home.sandboxes())),
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         client: Client::default(),
-        vault: None,
         pauses: (Duration::from_secs(1), Duration::from_mins(5)),
     })
 }

@@ -19,6 +19,7 @@ mod home;
 mod kill;
 mod language;
 mod log;
+mod mcp;
 mod models;
 mod postgres;
 mod privacy;
