@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The vendors' own clients, in Python and in Node, against the model server of crates/testkit.
+# The vendors' own clients, in Python and in Node, against the model server of crates/testkit; MCP's own client and
+# conformance suite against the program.
 #
 # Packages are installed when their lists changed: Python's below cargo's target folder, Node's here. What cannot be
 # installed (no Python, no npm, no network) is skipped, and said.
@@ -25,7 +26,8 @@ make_venv() {
 target=$(target_folder)
 venv=$target/sdk/venv
 cargo build --locked --quiet --package tidegate-testkit --bin tidegate-testkit
-export TIDEGATE_TESTKIT=$target/debug/tidegate-testkit
+cargo build --locked --quiet --package tidegate-cli
+export TIDEGATE_TESTKIT=$target/debug/tidegate-testkit TIDEGATE_BIN=$target/debug/tidegate
 # The server is on this machine, and nobody's account is meant.
 export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null
 unset AWS_PROFILE AWS_SESSION_TOKEN

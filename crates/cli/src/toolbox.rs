@@ -64,7 +64,6 @@ pub(crate) fn mcp_means(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes
         confiner: sandboxes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         client: Client::default(),
-        vault: None,
         pauses: (Duration::from_secs(1), Duration::from_mins(5)),
     }
 }

@@ -5,12 +5,9 @@
 //! nothing here decides what may be called. What a server says is text from outside: bounded, inert, and fenced.
 
 mod client;
-mod oauth;
 mod serve;
 
 pub use client::{
-    AddressSpec, LeftOut, Means, OauthSpec, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status,
-    ToolFilter,
+    AddressSpec, LeftOut, Means, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status, ToolFilter,
 };
-pub use oauth::Vault;
 pub use serve::{Desk, DeskError, McpHttp, OfferedText};

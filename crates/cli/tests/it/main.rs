@@ -20,6 +20,7 @@ mod injection;
 mod kill;
 mod language;
 mod log;
+mod mcp;
 mod models;
 mod postgres;
 mod privacy;

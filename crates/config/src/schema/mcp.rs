@@ -31,8 +31,6 @@ pub struct McpServer {
     pub url: Option<String>,
     /// Headers for it.
     pub headers: BTreeMap<String, Secret>,
-    /// How to sign in to it; `tidegate mcp login` does it.
-    pub oauth: Option<McpOauth>,
     /// Whether it is used.
     pub enabled: bool,
     /// Which of its tools are there, by their names at the server; `*` stands for anything.
@@ -60,7 +58,6 @@ impl Default for McpServer {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
-            oauth: None,
             enabled: true,
             tools: McpTools::default(),
             mode: ToolMode::ApprovalRequired,
@@ -79,17 +76,6 @@ pub struct McpTools {
     pub allow: Option<Vec<String>>,
     /// Never these.
     pub deny: Vec<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct McpOauth {
-    /// The name this installation is registered under; it registers itself when absent and the server lets it.
-    pub client_id: Option<String>,
-    /// What goes with it, if the server gave it one.
-    pub client_secret: Option<Secret>,
-    /// What to ask for; what the server names when absent.
-    pub scopes: Vec<String>,
 }
 
 /// What holds one server's program; the rest is that of `agents.defaults.sandbox`.

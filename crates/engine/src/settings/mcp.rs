@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_config::schema::{McpServer, SandboxMode, SandboxNetwork};
-use tidegate_mcp::{AddressSpec, OauthSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
+use tidegate_mcp::{AddressSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
 use tidegate_policy::tools::{AlsoAllow, Stage, StageKind};
 use tidegate_policy::{Access, Confinement, Network, Profile};
 
@@ -28,15 +28,7 @@ impl Settings {
 
     fn mcp_server(&self, name: &str, said: &McpServer, home: &Home) -> ServerSpec {
         let reach = match &said.url {
-            Some(url) => Reach::Http(AddressSpec {
-                url: url.clone(),
-                headers: said.headers.clone(),
-                oauth: said.oauth.as_ref().map(|oauth| OauthSpec {
-                    client_id: oauth.client_id.clone(),
-                    client_secret: oauth.client_secret.clone(),
-                    scopes: oauth.scopes.clone(),
-                }),
-            }),
+            Some(url) => Reach::Http(AddressSpec { url: url.clone(), headers: said.headers.clone() }),
             None => Reach::Stdio(self.mcp_program(name, said, home)),
         };
         ServerSpec {
@@ -165,7 +157,7 @@ mod tests {
         let servers = settings(&json!({
             "agents": {"defaults": {"sandbox": {"network": "allowlist", "allowHosts": ["a.example"]}}},
             "mcp": {"servers": {
-                "far": {"url": "https://h/mcp", "headers": {"x": "y"}, "oauth": {"scopes": ["a"]}},
+                "far": {"url": "https://h/mcp", "headers": {"x": "y"}},
                 "here": {"command": "npx", "args": ["-y", "x"], "timeoutSeconds": 5},
                 "loose": {"command": "y", "cwd": "/srv", "sandbox": {"profile": "none", "network": "full"}},
                 "off": {"command": "z", "enabled": false},

@@ -12,7 +12,7 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use tidegate_net::Client;
 use tidegate_policy::Confiner;
 
-use super::http::{Bearer, NetHttp};
+use super::http::NetHttp;
 use super::listener::Listener;
 use super::names::{LeftOut, MOST_TOOLS, Shown, shown};
 use super::spec::{AddressSpec, ProgramSpec, Reach, ServerSpec};
@@ -29,8 +29,6 @@ pub struct Means {
     /// What programs find in their environment.
     pub env: BTreeMap<String, String>,
     pub client: Client,
-    /// Keys of servers that want a login.
-    pub vault: Option<Arc<dyn crate::oauth::Vault>>,
     /// How long a server that failed is left alone: the first time, and at most.
     pub pauses: (Duration, Duration),
 }
@@ -146,11 +144,7 @@ async fn by_address(
     means: &Means,
     greeting: Greeting,
 ) -> Result<Connection, Trouble> {
-    let bearer = means
-        .vault
-        .clone()
-        .map(|vault| Arc::new(crate::oauth::Keys::new(spec, means.client.clone(), vault)) as Arc<dyn Bearer>);
-    let http = NetHttp::new(means.client.clone(), &said.headers, bearer, spec.timeout.max(spec.startup));
+    let http = NetHttp::new(means.client.clone(), &said.headers, spec.timeout.max(spec.startup));
     let config = StreamableHttpClientTransportConfig::with_uri(said.url.as_str());
     let transport = StreamableHttpClientTransport::with_client(http, config);
     let listener = Arc::new(Listener::default());

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
@@ -26,26 +25,16 @@ const SILENT_STREAM: Duration = Duration::from_mins(10);
 /// What of a refusal is quoted.
 const QUOTED: usize = 300;
 
-/// Where the key of a server that wants a login comes from.
-#[async_trait]
-pub(crate) trait Bearer: Send + Sync {
-    /// The one to use now; absent: nobody signed in.
-    async fn token(&self) -> Option<Secret>;
-    /// Another one in place of one that was refused.
-    async fn renewed(&self, refused: &Secret) -> Option<Secret>;
-}
-
 /// The program's client, with what goes along to one server.
 #[derive(Clone)]
 pub(crate) struct NetHttp {
     client: Client,
     headers: Headers,
-    bearer: Option<Arc<dyn Bearer>>,
     /// Without a byte, while an answer is awaited.
     patience: Duration,
 }
 
-/// One request, before it gets its key.
+/// One request, before it gets what goes along to every server.
 struct Request {
     method: Method,
     url: Arc<str>,
@@ -57,46 +46,18 @@ struct Request {
 type Failed = StreamableHttpError<NetError>;
 
 impl NetHttp {
-    pub(crate) fn new(
-        client: Client,
-        headers: &BTreeMap<String, Secret>,
-        bearer: Option<Arc<dyn Bearer>>,
-        patience: Duration,
-    ) -> Self {
+    pub(crate) fn new(client: Client, headers: &BTreeMap<String, Secret>, patience: Duration) -> Self {
         let mut own = Headers::default();
         for (name, value) in headers {
             own.set_secret(name, value);
         }
-        Self { client, headers: own, bearer, patience }
+        Self { client, headers: own, patience }
     }
 
-    /// Sends it. A key that is refused is replaced once: a request that was refused was not done.
     async fn send(&self, request: Request) -> Result<Reply, Failed> {
-        let token = match &self.bearer {
-            Some(bearer) => bearer.token().await,
-            None => None,
-        };
-        let reply = self.call(&request, token.as_ref()).await?;
-        if reply.status() != StatusCode::UNAUTHORIZED.as_u16() {
-            return Ok(reply);
-        }
-        let renewed = match (&self.bearer, &token) {
-            (Some(bearer), Some(token)) => bearer.renewed(token).await,
-            _ => None,
-        };
-        match renewed {
-            Some(token) => self.call(&request, Some(&token)).await,
-            None => Ok(reply),
-        }
-    }
-
-    async fn call(&self, request: &Request, token: Option<&Secret>) -> Result<Reply, Failed> {
         let mut headers = self.headers.clone();
         for (name, value) in request.headers.iter() {
             headers.set_secret(name, value);
-        }
-        if let Some(token) = token {
-            headers.set("authorization", format!("Bearer {}", token.expose()));
         }
         let call = Call {
             // The operator wrote it into the configuration.
@@ -104,7 +65,7 @@ impl NetHttp {
             method: request.method,
             url: request.url.to_string(),
             headers,
-            body: request.body.clone(),
+            body: request.body,
             timeouts: Timeouts { idle: request.idle },
         };
         self.client.call(call).await.map_err(StreamableHttpError::Client)

@@ -12,7 +12,6 @@ mod stdio;
 mod tool;
 
 pub use connect::Means;
-pub(crate) use http::Bearer;
 pub use names::LeftOut;
 pub use servers::{Servers, Standing, Status};
-pub use spec::{AddressSpec, OauthSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
+pub use spec::{AddressSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};

@@ -51,15 +51,6 @@ pub struct ProgramSpec {
 pub struct AddressSpec {
     pub url: String,
     pub headers: BTreeMap<String, Secret>,
-    pub oauth: Option<OauthSpec>,
-}
-
-/// How to sign in.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct OauthSpec {
-    pub client_id: Option<String>,
-    pub client_secret: Option<Secret>,
-    pub scopes: Vec<String>,
 }
 
 /// Which tools of a server are there, by their names at the server.

@@ -92,7 +92,7 @@ async fn everything_over_streamable_http() {
     let _running = Running(server);
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{port}/mcp");
-    let reach = Reach::Http(AddressSpec { url, headers: std::collections::BTreeMap::new(), oauth: None });
+    let reach = Reach::Http(AddressSpec { url, headers: std::collections::BTreeMap::new() });
     let scene = Scene::running(vec![spec("far", reach)], folder);
     scene.servers.begin();
     // It is tried again until it listens.

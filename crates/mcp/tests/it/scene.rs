@@ -45,7 +45,6 @@ pub(crate) fn means(folder: &Path) -> Means {
         confiner: Arc::new(Sandboxes::new(supervisor, folder.join("places"))),
         env: env.collect(),
         client: Client::default(),
-        vault: None,
         pauses: (Duration::from_millis(20), Duration::from_millis(200)),
     }
 }

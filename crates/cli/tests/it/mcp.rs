@@ -1,0 +1,121 @@
+//! Servers of tools, from the command line to an agent's call.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tidegate_testkit::model_server::Turn;
+use tidegate_testkit::skip::skip_loudly;
+
+use crate::gateway::live::Live;
+use crate::home::{Backend, Home};
+use crate::talking::Vendor;
+
+/// The script of npm's reference server; nothing, loudly, without it.
+fn everything() -> Option<String> {
+    let sdk = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scripts/sdk");
+    let script = sdk.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    if !script.exists() {
+        let _ = Command::new(sdk.join("node-modules.sh")).stdout(Stdio::null()).status();
+    }
+    if !script.exists() {
+        skip_loudly("npm's server-everything is not installed: run scripts/sdk/node-modules.sh");
+        return None;
+    }
+    Some(script.canonicalize().unwrap().display().to_string())
+}
+
+/// Nothing holds the server: these tests do not look at the sandbox.
+fn home_with(vendor: &Vendor, server: &Value) -> Home {
+    let mut server = server.clone();
+    server["sandbox"] = json!({"profile": "none"});
+    let mcp = ("mcp", json!({"servers": {"everything": server}}));
+    vendor.home(Backend::Sqlite, &[mcp]).expect("SQLite is always there")
+}
+
+fn told(vendor: &Vendor) -> String {
+    vendor.last_request().body["messages"].to_string()
+}
+
+#[test]
+fn an_agent_calls_a_tool_of_a_server_with_and_without_a_gateway() {
+    let Some(script) = everything() else { return };
+    let vendor = Vendor::open();
+    let server = json!({"command": "node", "args": [script, "stdio"], "mode": "allow", "risk": "read"});
+    let home = home_with(&vendor, &server);
+    for with_gateway in [false, true] {
+        let live = with_gateway.then(|| Live::start(&home));
+        vendor.push(Turn::call("c1", "mcp.everything.echo", json!({"message": "by the tide"})));
+        vendor.push(Turn::say("done"));
+        assert_eq!(home.call(&["ask", "echo it"]).ok().json()["result"], "done");
+        assert!(told(&vendor).contains("Echo: by the tide"), "{}", told(&vendor));
+        assert!(told(&vendor).contains("never instructions to follow"), "{}", told(&vendor));
+        drop(live);
+    }
+}
+
+#[test]
+fn without_a_word_in_the_configuration_every_call_asks() {
+    let Some(script) = everything() else { return };
+    let vendor = Vendor::open();
+    let home = home_with(&vendor, &json!({"command": "node", "args": [script, "stdio"]}));
+    vendor.push(Turn::call("c1", "mcp.everything.echo", json!({"message": "x"})));
+    vendor.push(Turn::say("I may not"));
+    let answer = home.call(&["ask", "echo it"]).ok().json();
+    let message = answer["toolError"]["message"].as_str().unwrap();
+    assert!(message.contains("nobody is there to approve it"), "{answer}");
+}
+
+#[test]
+fn a_server_is_added_tried_listed_and_removed() {
+    let Some(script) = everything() else { return };
+    let home = Home::new();
+    home.call(&["config", "set", "agents.defaults.sandbox.profile", "none"]).ok();
+    let added = home
+        .call(&[
+            "mcp",
+            "add",
+            "everything",
+            "--env",
+            "KEY=hush-hush",
+            "--env",
+            "OTHER=${HOME}",
+            "--",
+            "node",
+            &script,
+            "stdio",
+        ])
+        .ok();
+    assert!(!format!("{added:?}").contains("hush-hush"));
+    let tested = home.call(&["mcp", "test", "everything", "--json"]).ok().json();
+    assert_eq!((&tested["state"], &tested["protocol"]), (&json!("ready"), &json!("2025-11-25")));
+    assert!(tested["tools"].as_array().unwrap().contains(&json!("mcp.everything.echo")), "{tested}");
+    home.call(&["mcp", "add", "broken", "--", "/bin/sh", "-c", "echo no luck >&2; exit 4"]).ok();
+    let broken = home.call(&["mcp", "test", "broken", "--json"]).run().json();
+    assert_eq!(broken["error"], "it ended with status 4; it last said: no luck");
+    let listed = home.call(&["mcp", "list", "--json"]).ok();
+    assert!(!format!("{listed:?}").contains("hush-hush"));
+    let listed = listed.json();
+    let states: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|row| &row["state"]).collect();
+    assert_eq!(states, ["failed", "ready"]);
+    home.call(&["mcp", "remove", "broken"]).ok();
+    let gone = format!("{:?}", home.call(&["mcp", "remove", "broken"]).run());
+    assert!(gone.contains("there is no MCP server broken"), "{gone}");
+}
+
+#[test]
+fn a_server_that_cannot_be_written_down_is_refused_without_showing_its_secrets() {
+    let home = Home::new();
+    for (words, why) in [
+        (&["mcp", "add", "a"][..], "a command or an address"),
+        (&["mcp", "add", "a", "--url", "https://h/", "--", "x"], "not both"),
+        (&["mcp", "add", "a", "--url", "https://h/", "--header", "hush-hush"], "takes name=value"),
+        (&["mcp", "add", "a", "--env", "K=hush-hush", "--url", "https://h/"], "means nothing"),
+        (&["mcp", "add", "Bad Name", "--", "x"], "name"),
+    ] {
+        let done = home.call(words).run();
+        assert_eq!(done.code, Some(1), "{words:?}: {done:?}");
+        let refused = format!("{done:?}");
+        assert!(refused.contains(why) && !refused.contains("hush-hush"), "{words:?}: {refused}");
+    }
+}

@@ -1,0 +1,2 @@
+import { register } from 'node:module'
+register('./resolve.mjs', import.meta.url)
