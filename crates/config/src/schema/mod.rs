@@ -7,6 +7,7 @@
 mod agents;
 mod approvals;
 mod auth;
+mod browser;
 mod budgets;
 mod channels;
 mod env;
@@ -16,6 +17,7 @@ mod memory_search;
 mod meta;
 mod models;
 mod sandbox;
+mod services;
 mod session;
 mod storage;
 mod subagents;
@@ -28,6 +30,7 @@ pub use agents::{
 };
 pub use approvals::{Approvals, SelfApproval};
 pub use auth::{AgentAuth, Auth, AuthClient, AuthMode, AuthProfile, Cooldowns, KeyStore};
+pub use browser::{Browser, BrowserProfile};
 pub use budgets::{Budget, Budgets};
 pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use env::EnvSection;
@@ -43,6 +46,7 @@ pub use sandbox::{
     AgentSandbox, ContainerEngine, Sandbox, SandboxContainer, SandboxLimits, SandboxMicrovm, SandboxMode,
     SandboxNetwork, SandboxProfile, SandboxScope, WorkspaceAccess,
 };
+pub use services::{RestartPolicy, Service, ServiceHealth, ServiceRestart, ServiceSandbox};
 pub use session::{
     DmScope, GroupCommands, Reset, ResetByType, ResetDuringRun, ResetMode, ResetOverride, Session,
 };
@@ -82,6 +86,10 @@ pub struct Config {
     pub budgets: Budgets,
     /// What agents can do.
     pub tools: Tools,
+    /// The browser they use pages with.
+    pub browser: Browser,
+    /// Programs that run as long as the gateway does, by name.
+    pub services: std::collections::BTreeMap<String, Service>,
     /// Questions to people about what agents want to do.
     pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.

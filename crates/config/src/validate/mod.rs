@@ -6,6 +6,7 @@
 
 mod custom;
 mod rules;
+mod services;
 mod suggest;
 mod tools;
 mod unused;
@@ -30,6 +31,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     walk::check(shape::root(), &view, &mut found);
     rules::check(&view, &mut found);
     tools::check(&view, &mut found);
+    services::check(&view, &mut found);
     found
 }
 

@@ -9,6 +9,7 @@ mod having_tests;
 mod images;
 mod models;
 mod resets;
+mod services;
 mod subagents;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub(crate) use choices::USUAL_MODEL;
 pub(crate) use confinement::Folder;
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
+pub(crate) use services::Again;
 pub use tools::{GroupTools, ToolContext};
 
 /// The configuration in force.

@@ -117,7 +117,7 @@ impl Supervision {
                     self.ask_to_end();
                     return Ending::Killed;
                 }
-                Err(Demand::Gone) => return Ending::Killed,
+                Err(Demand::Gone | Demand::Ask) => return Ending::Killed,
             };
         }
         last
@@ -131,8 +131,10 @@ impl Supervision {
                 return Ok(ending);
             }
             self.children.wait(&self.control, children::LOOK);
-            if let Some(demand) = self.control.demand() {
-                return Err(demand);
+            match self.control.demand() {
+                Some(Demand::Ask) => self.children.ask_to_end(),
+                Some(demand) => return Err(demand),
+                None => {}
             }
         }
     }

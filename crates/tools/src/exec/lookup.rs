@@ -38,11 +38,16 @@ pub struct Disk {
 impl Disk {
     pub fn new(place: &Place) -> Self {
         let search = place.env.get("PATH").map(String::as_str).unwrap_or_default();
+        let temporary = place.env.get("TMPDIR").map(PathBuf::from);
+        Self::along(search, [place.root.clone()].into_iter().chain(temporary))
+    }
+
+    /// The disk as somebody with this search path sees it. What lies in these folders is not trusted.
+    pub fn along(search: &str, untrusted: impl IntoIterator<Item = PathBuf>) -> Self {
         // An empty or relative entry means the working folder: a program there is called with a slash or not at all.
         let search = search.split(':').map(PathBuf::from).filter(|entry| entry.is_absolute()).collect();
         let named = TEMPORARY.map(PathBuf::from).into_iter();
-        let temporary = place.env.get("TMPDIR").map(PathBuf::from);
-        let untrusted = named.chain([std::env::temp_dir(), place.root.clone()]).chain(temporary);
+        let untrusted = named.chain([std::env::temp_dir()]).chain(untrusted);
         let untrusted = untrusted.map(|folder| fs::canonicalize(&folder).unwrap_or(folder)).collect();
         let user = rustix::process::geteuid().as_raw();
         Self { search, untrusted, user, folders: Mutex::default() }
