@@ -23,7 +23,7 @@ use super::{block_on, first_run};
 use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
-use crate::output::{complain, print, print_json, print_line, table};
+use crate::output::{complain, print, print_json, print_line, printable, table};
 use crate::registry::registry;
 use crate::signals::Signals;
 use crate::store::{Access, open_to_stay};
@@ -345,6 +345,10 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
     ];
     if let Origin::LastGood { revision, .. } = &loaded.origin {
         rows.push(vec![app.output.dim(app.say(texts::STATUS_CONFIG)), format!("revision {revision}")]);
+    }
+    for service in live["services"].as_array().into_iter().flatten() {
+        let word = |key: &str| printable(service[key].as_str().unwrap_or_default());
+        rows.push(vec![app.output.dim(&word("name")), word("state")]);
     }
     for problem in live["problems"].as_array().into_iter().flatten() {
         rows.push(vec!["!".to_owned(), problem.as_str().unwrap_or_default().to_owned()]);

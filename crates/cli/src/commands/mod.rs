@@ -15,6 +15,7 @@ mod models;
 mod outbox;
 pub(crate) mod question;
 mod runs;
+mod services;
 pub(crate) mod sessions;
 mod status;
 mod stop;
