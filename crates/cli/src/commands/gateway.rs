@@ -213,7 +213,7 @@ impl Host {
             let reason = row.reason.as_deref().unwrap_or_default();
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("state", &row.state.as_str()), ("lane", &row.lane), ("reason", &reason)];
-            complain(&crate::output::printable(&app.fill(texts::BOOT_PART, &values)));
+            complain(&printable(&app.fill(texts::BOOT_PART, &values)));
         }
         Ok(self.engine.told(&rows).await?)
     }

@@ -108,6 +108,7 @@ pub enum RestartPolicy {
     Always,
     /// When it failed: a status other than 0, a signal, or bad health.
     OnFailure,
+    /// It stays ended until somebody restarts it.
     Never,
 }
 
