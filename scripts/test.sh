@@ -90,6 +90,8 @@ skipped() {
 }
 
 compile_tests() {
+  # Tests that use a browser look for it themselves, and say so when there is none.
+  need_chromium || true
   if has_nextest; then
     cargo nextest run --locked --workspace --no-run
   else

@@ -252,6 +252,13 @@ texts! {
     CHANNEL_TITLES: "channel,account,state,since,restarts,last in,last out,last error", "通道,账号,状态,开始时间,重启,最近收到,最近发出,最近错误";
     CHANNELS_STOPPED: "The gateway does not run, so nothing is connected. Start it: {program} gateway run", "网关没有运行，因此没有连接。启动：{program} gateway run";
     CHANNEL_LIST_TITLES: "channel,account,enabled,details", "通道,账号,启用,详情";
+    NO_SERVICES: "No services are configured (key services).", "还没有配置服务（键 services）。";
+    SERVICE_LIST_TITLES: "service,enabled,command", "服务,启用,命令";
+    SERVICE_TITLES: "service,state,since,restarts,pid,last error", "服务,状态,开始时间,重启,pid,最近错误";
+    SERVICES_STOPPED: "The gateway does not run, so no service does. Start it: {program} gateway run", "网关没有运行，因此服务也没有运行。启动：{program} gateway run";
+    SERVICE_RESTARTS: "{name} is started anew.", "正在重新启动 {name}。";
+    SERVICE_SAID_NOTHING: "{name} has written nothing.", "{name} 还没有任何输出。";
+    NO_SUCH_SERVICE: "There is no service {name}. See: {program} services list", "没有服务 {name}。查看：{program} services list";
     CHANNEL_NOT_YET: "channels.{channel} is configured, but this version has no connector for it", "已配置 channels.{channel}，但此版本还没有它的连接器";
 
     GATEWAY_LISTENS: "Tidegate {version} listens on {url}", "Tidegate {version} 正在监听 {url}";

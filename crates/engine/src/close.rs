@@ -64,6 +64,7 @@ impl Engine {
             }
         }
         core.toolbox.close().await;
+        core.browsers.close().await;
         core.stopped.request();
         for service in core.take_services() {
             let _ = service.join().await;

@@ -5,6 +5,7 @@ use tidegate_protocol::{ErrorBody, RunId, RunState, SessionKey};
 use tokio::sync::broadcast;
 
 use crate::connectors::ChannelStatus;
+use crate::service::ServiceStatus;
 
 /// Events that may wait for the slowest listener.
 const BOUND: usize = 1024;
@@ -13,6 +14,8 @@ const BOUND: usize = 1024;
 pub enum EngineEvent {
     Run(RunChange),
     Channel(ChannelStatus),
+    /// A service is in another state.
+    Service(ServiceStatus),
     /// A question to a person was put, answered or ended.
     Approval(Box<Approval>),
 }

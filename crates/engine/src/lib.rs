@@ -30,6 +30,7 @@ mod probe;
 mod render;
 mod running;
 mod schedule;
+mod service;
 mod services;
 mod sessions;
 mod settings;
@@ -52,6 +53,7 @@ pub use error::EngineError;
 pub use events::{EngineEvent, Events, Missed, RunChange};
 pub use home::{Home, HomeLock};
 pub use live::{Answer, Partial};
+pub use service::{ServiceState, ServiceStatus};
 pub use sessions::{
     Branch, ExportFormat, NameError, NewBranch, answering_session_key, export, session_key, session_name,
 };

@@ -8,7 +8,7 @@ use tidegate_storage::{StoreError, Sweep};
 
 use crate::schedule::Lane;
 use crate::start::Core;
-use crate::{connectors, deliver, schedule};
+use crate::{connectors, deliver, schedule, service};
 
 /// How often an owner says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -43,6 +43,9 @@ pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
         services.push(spawn("sweeper", sweep(Arc::clone(core))));
         services.push(spawn("approvals", expire(Arc::clone(core))));
         services.push(spawn("deliver", deliver::run(Arc::clone(core))));
+    }
+    for service in &core.companions {
+        services.push(spawn("service", service::supervise(Arc::clone(core), Arc::clone(service))));
     }
     for supervised in &core.connectors {
         services.push(spawn("connector", connectors::supervise(Arc::clone(core), Arc::clone(supervised))));

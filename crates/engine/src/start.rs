@@ -9,6 +9,7 @@ use tidegate_models::{BuiltIn, Providers};
 use tidegate_protocol::{Connector, RunState, TenantId};
 use tidegate_runtime::{Clock, Shutdown, Task, fault};
 use tidegate_storage::{Library, Owner, POISON_CRASHES, Recovered, RunFilter, Store, StoreError};
+use tidegate_tools::Browsers;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -22,9 +23,10 @@ use crate::identity::instance_id;
 use crate::live::LiveRuns;
 use crate::mirror::Mirroring;
 use crate::schedule::Scheduler;
+use crate::service::Service;
 use crate::services;
 use crate::settings::Settings;
-use crate::tools::{Reuse, RunLoops, Toolbox, Watchers, with_engine_tools};
+use crate::tools::{Reuse, RunLoops, Toolbox, Watchers, browsers, with_engine_tools};
 use crate::workspace::Workspaces;
 
 /// How an engine is to work.
@@ -112,6 +114,10 @@ pub(crate) struct Core {
     pub(crate) connectors: Vec<Arc<Supervised>>,
     pub(crate) live: LiveRuns,
     pub(crate) toolbox: Toolbox,
+    /// The browsers that run. They end with the engine.
+    pub(crate) browsers: Arc<Browsers>,
+    /// What runs beside the engine as long as it does; nothing in a process that goes soon.
+    pub(crate) companions: Vec<Arc<Service>>,
     /// Who waits for the answer to a question.
     pub(crate) watchers: Watchers,
     pub(crate) run_loops: RunLoops,
@@ -175,38 +181,45 @@ impl Engine {
         let connectors =
             options.connectors.into_iter().map(|connector| Arc::new(Supervised::new(connector, now)));
         let settings = Arc::new(options.settings);
-        let core = Arc::new_cyclic(|core| Core {
-            store,
-            lock,
-            clock,
-            owner,
-            tenant: options.tenant,
-            settings: Arc::clone(&settings),
-            retention: options.retention,
-            stays: options.stays,
-            models: options.models,
-            connectors: connectors.collect(),
-            live: LiveRuns::default(),
-            toolbox: with_engine_tools(options.toolbox, &settings, core),
-            watchers: Watchers::default(),
-            run_loops: RunLoops::default(),
-            reuse: Reuse::default(),
-            workspaces: Workspaces::default(),
-            bus: Bus::new(),
-            scheduler: Scheduler::new(options.main_lane, options.sub_lane),
-            outlets: Outlets::default(),
-            mirroring: Mirroring::default(),
-            ballast,
-            closing: Shutdown::new(),
-            stopped: Shutdown::new(),
-            work: TaskTracker::new(),
-            unsealed: tokio::sync::Notify::new(),
-            given_back: AtomicUsize::new(0),
-            store_away: AtomicBool::new(false),
-            services: Mutex::default(),
-            fatal: watch::Sender::new(None),
-            recovered,
-            notices: Mutex::default(),
+        let companions = if options.stays { settings.services(lock.home()) } else { Vec::new() };
+        let companions = companions.into_iter().map(|spec| Arc::new(Service::new(spec, now))).collect();
+        let core = Arc::new_cyclic(|core| {
+            let browsers = browsers(&settings, core);
+            Core {
+                store,
+                lock,
+                clock,
+                owner,
+                tenant: options.tenant,
+                settings: Arc::clone(&settings),
+                retention: options.retention,
+                stays: options.stays,
+                models: options.models,
+                connectors: connectors.collect(),
+                live: LiveRuns::default(),
+                toolbox: with_engine_tools(options.toolbox, &settings, core, &browsers),
+                browsers,
+                companions,
+                watchers: Watchers::default(),
+                run_loops: RunLoops::default(),
+                reuse: Reuse::default(),
+                workspaces: Workspaces::default(),
+                bus: Bus::new(),
+                scheduler: Scheduler::new(options.main_lane, options.sub_lane),
+                outlets: Outlets::default(),
+                mirroring: Mirroring::default(),
+                ballast,
+                closing: Shutdown::new(),
+                stopped: Shutdown::new(),
+                work: TaskTracker::new(),
+                unsealed: tokio::sync::Notify::new(),
+                given_back: AtomicUsize::new(0),
+                store_away: AtomicBool::new(false),
+                services: Mutex::default(),
+                fatal: watch::Sender::new(None),
+                recovered,
+                notices: Mutex::default(),
+            }
         });
         if core.stays {
             core.toolbox.begin();

@@ -46,6 +46,8 @@ routes! {
     Page get "/api/v1/me" => api::status::me;
     Page get "/api/v1/status" => api::status::status;
     Page get "/api/v1/channels" => api::status::channels;
+    Page get "/api/v1/services" => api::status::services;
+    Control post "/api/v1/services/{name}/restart" => api::status::restart_service;
     Page get "/api/v1/sessions" => api::sessions::list;
     Page delete "/api/v1/sessions/{name}" => api::sessions::delete;
     Page get "/api/v1/sessions/{name}/branches" => api::branches::list;

@@ -67,6 +67,12 @@ pub trait Running: Send + Sync {
     /// Ends its input.
     async fn close_input(&self) -> Result<(), RunError>;
 
+    /// Asks everything it started to end by itself (`SIGTERM`); whoever does not goes on. Kills where there is no way to
+    /// ask.
+    fn ask_to_end(&self) {
+        self.kill();
+    }
+
     /// Kills everything it started; `wait` returns soon after.
     fn kill(&self);
 }

@@ -325,6 +325,8 @@ wire! {
         pub problems: Vec<String>,
         #[ts(type = "unknown")]
         pub channels: Value,
+        #[ts(type = "unknown")]
+        pub services: Value,
         pub counts: Counts,
     }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::host::Supervisor;
 use crate::input::Input;
-use crate::order::{Ending, KILL, Order, Report, line};
+use crate::order::{ASK, Ending, KILL, Order, Report, line};
 use crate::running::Wish;
 use crate::sweep;
 use crate::vessel::{self, Vessel};
@@ -209,7 +209,8 @@ impl Talk {
             Err(_) => return Outcome::Stuck,
         }
         let mut wishes = self.wishes.clone();
-        let mut told = false;
+        let mut asking = self.wishes.clone();
+        let (mut told, mut asked, mut started) = (false, false, false);
         let mut deadline = Some(Instant::now() + starting);
         loop {
             let overdue = async {
@@ -222,11 +223,17 @@ impl Talk {
                 report = self.hear() => match report {
                     Some(Report::Started) => {
                         on_started();
+                        started = true;
                         deadline = deadline.filter(|_| told);
                     }
                     Some(Report::Ended(ending)) => return Outcome::Ended(ending),
                     None => return Outcome::Lost,
                 },
+                Ok(_) = asking.wait_for(|wish| *wish == Wish::End), if started && !asked => {
+                    // One that is stopped is woken when it is to be killed.
+                    let _ = self.control.try_write(&[ASK]);
+                    asked = true;
+                }
                 wish = wishes.wait_for(|wish| *wish == Wish::Kill), if !told => {
                     // Somebody may have stopped it. If it cannot be told any more, it is about to be found lost.
                     let _ = self.supervisor.map(|pid| kill_process(pid, Signal::CONT));

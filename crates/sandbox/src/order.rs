@@ -14,6 +14,9 @@ use crate::hold::Hold;
 /// Asks the supervisor to end everything, with a moment for the programs to clean up.
 pub(crate) const KILL: u8 = b'k';
 
+/// Asks the programs to end, however long that takes them.
+pub(crate) const ASK: u8 = b't';
+
 /// Everything a supervisor has to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {

@@ -12,6 +12,8 @@ use crate::input::Input;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Run,
+    /// To end by itself, if it does.
+    End,
     Kill,
 }
 
@@ -68,6 +70,16 @@ impl Running for HostRun {
             result = close => result,
             _ = self.ended() => Err(RunError::Ended),
         }
+    }
+
+    fn ask_to_end(&self) {
+        self.wish.send_if_modified(|wish| {
+            let first = *wish == Wish::Run;
+            if first {
+                *wish = Wish::End;
+            }
+            first
+        });
     }
 
     fn kill(&self) {

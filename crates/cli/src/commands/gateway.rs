@@ -25,7 +25,7 @@ use super::{block_on, first_run};
 use crate::app::{App, config_file, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, Message, With as _};
-use crate::output::{complain, print, print_json, print_line, table};
+use crate::output::{complain, print, print_json, print_line, printable, table};
 use crate::registry::registry;
 use crate::sandboxes::sandboxes;
 use crate::signals::Signals;
@@ -244,7 +244,7 @@ impl Host {
             let reason = row.reason.as_deref().unwrap_or_default();
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("state", &row.state.as_str()), ("lane", &row.lane), ("reason", &reason)];
-            complain(&crate::output::printable(&app.fill(texts::BOOT_PART, &values)));
+            complain(&printable(&app.fill(texts::BOOT_PART, &values)));
         }
         Ok(self.engine.told(&rows).await?)
     }
@@ -376,6 +376,10 @@ pub(super) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> 
     ];
     if let Origin::LastGood { revision, .. } = &loaded.origin {
         rows.push(vec![app.output.dim(app.say(texts::STATUS_CONFIG)), format!("revision {revision}")]);
+    }
+    for service in live["services"].as_array().into_iter().flatten() {
+        let word = |key: &str| printable(service[key].as_str().unwrap_or_default());
+        rows.push(vec![app.output.dim(&word("name")), word("state")]);
     }
     for problem in live["problems"].as_array().into_iter().flatten() {
         rows.push(vec!["!".to_owned(), problem.as_str().unwrap_or_default().to_owned()]);

@@ -17,6 +17,7 @@ mod outbox;
 pub(crate) mod question;
 mod runs;
 mod sandbox;
+mod services;
 pub(crate) mod sessions;
 mod status;
 mod stop;

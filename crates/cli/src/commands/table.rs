@@ -4,7 +4,7 @@ use tidegate_runtime::catalogue::Text;
 
 use super::{
     Entry, approvals, ask, audit, auth, channels, chat, config, gateway, mcp, models, outbox, runs, sandbox,
-    sessions, status, stop, tools, usage,
+    services, sessions, status, stop, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -337,6 +337,14 @@ rows! {
         "the channels that are configured", "列出已配置的通道";
     ["channels" "status"] "" (0, 0) &[CHANNEL], Option, channels::status,
         "how each channel does right now", "显示各通道的当前状况";
+    ["services" "list"] "" (0, 0) &[], Option, services::list,
+        "the services that are configured", "列出已配置的服务";
+    ["services" "status"] "[name]" (0, 1) &[], Option, services::status,
+        "how each service does right now", "显示各服务的当前状况";
+    ["services" "restart"] "<name>" (1, 1) &[], Option, services::restart,
+        "start a service anew, also one that was given up", "重新启动服务，包括已放弃的";
+    ["services" "logs"] "<name>" (1, 1) &[LIMIT], Option, services::logs,
+        "the last lines a service wrote", "显示服务最近的输出";
     ["outbox" "list"] "" (0, 0)
         &[CHANNEL, LIMIT, flag("state", Takes::Value("states"), "only parts in these states, comma-separated", "只列出这些状态，逗号分隔")], Option, outbox::list,
         "what goes out to the channels, the newest first", "列出发往通道的内容，最新的在前";

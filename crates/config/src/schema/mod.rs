@@ -7,6 +7,7 @@
 mod agents;
 mod approvals;
 mod auth;
+mod browser;
 mod budgets;
 mod channels;
 mod egress;
@@ -18,6 +19,7 @@ mod memory_search;
 mod meta;
 mod models;
 mod sandbox;
+mod services;
 mod session;
 mod storage;
 mod subagents;
@@ -30,6 +32,7 @@ pub use agents::{
 };
 pub use approvals::{Approvals, SelfApproval};
 pub use auth::{AgentAuth, Auth, AuthClient, AuthMode, AuthProfile, Cooldowns, KeyStore};
+pub use browser::{Browser, BrowserProfile};
 pub use budgets::{Budget, Budgets};
 pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use egress::{Egress, EgressCredential, HostLists};
@@ -47,6 +50,7 @@ pub use sandbox::{
     AgentSandbox, ContainerEngine, Sandbox, SandboxContainer, SandboxLimits, SandboxMicrovm, SandboxMode,
     SandboxNetwork, SandboxProfile, SandboxScope, WorkspaceAccess,
 };
+pub use services::{RestartPolicy, Service, ServiceHealth, ServiceRestart, ServiceSandbox};
 pub use session::{
     DmScope, GroupCommands, Reset, ResetByType, ResetDuringRun, ResetMode, ResetOverride, Session,
 };
@@ -90,6 +94,10 @@ pub struct Config {
     pub egress: Egress,
     /// Servers whose tools agents can use.
     pub mcp: Mcp,
+    /// The browser they use pages with.
+    pub browser: Browser,
+    /// Programs that run as long as the gateway does, by name.
+    pub services: std::collections::BTreeMap<String, Service>,
     /// Questions to people about what agents want to do.
     pub approvals: Approvals,
     /// How conversations are kept apart and when they start afresh.

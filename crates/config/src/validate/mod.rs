@@ -8,6 +8,7 @@ mod custom;
 mod hosts;
 mod mcp;
 mod rules;
+mod services;
 mod suggest;
 mod tools;
 mod unused;
@@ -34,6 +35,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     tools::check(&view, &mut found);
     hosts::check(&view, &mut found);
     mcp::check(&view, &mut found);
+    services::check(&view, &mut found);
     found
 }
 

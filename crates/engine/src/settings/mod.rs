@@ -11,6 +11,7 @@ mod images;
 mod mcp;
 mod models;
 mod resets;
+mod services;
 mod subagents;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub(crate) use choices::USUAL_MODEL;
 pub use confinement::ConfinementKeys;
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
+pub(crate) use services::Again;
 pub use tools::{GroupTools, ToolContext};
 
 /// The configuration in force.

@@ -6,6 +6,7 @@
 mod agent_box;
 mod allow;
 mod approvals;
+mod browser;
 mod image;
 mod image_look;
 mod image_source;
@@ -25,6 +26,7 @@ pub use toolbox::{Toolbox, engine_tools_to_look_at};
 
 pub(crate) use agent_box::AgentBox;
 pub(crate) use approvals::Watchers;
+pub(crate) use browser::browsers;
 pub(crate) use loops::RunLoops;
 pub(crate) use reuse::Reuse;
 pub(crate) use sessions::cleans_up;

@@ -8,8 +8,9 @@ use futures_util::future::join_all;
 use tidegate_net::LeakScan;
 use tidegate_policy::{Confinement, Confiner, RunError, Runner};
 use tidegate_runtime::SystemClock;
-use tidegate_tools::{ProcessLimits, Processes, Registry, Tool, ToolProvider};
+use tidegate_tools::{BrowserTool, Browsers, ProcessLimits, Processes, Registry, Tool, ToolProvider};
 
+use super::browser::browsers;
 use super::image::ImageTool;
 use super::sessions::session_tools;
 use crate::settings::Settings;
@@ -74,19 +75,27 @@ impl Toolbox {
 }
 
 /// The tools that need an engine.
-fn engine_tools(settings: &Arc<Settings>, core: &Weak<Core>) -> Vec<Arc<dyn Tool>> {
+fn engine_tools(settings: &Arc<Settings>, core: &Weak<Core>, browsers: &Arc<Browsers>) -> Vec<Arc<dyn Tool>> {
     let mut tools = session_tools(core);
     tools.push(Arc::new(ImageTool::new(Arc::clone(settings), Weak::clone(core))));
+    if settings.has_browser() {
+        tools.push(Arc::new(BrowserTool::new(Arc::clone(browsers))));
+    }
     tools
 }
 
 /// Adds them to those an engine was given, if it was given any.
-pub(crate) fn with_engine_tools(toolbox: Toolbox, settings: &Arc<Settings>, core: &Weak<Core>) -> Toolbox {
+pub(crate) fn with_engine_tools(
+    toolbox: Toolbox,
+    settings: &Arc<Settings>,
+    core: &Weak<Core>,
+    browsers: &Arc<Browsers>,
+) -> Toolbox {
     if toolbox.registry.specs().next().is_none() {
         return toolbox;
     }
     let mut registry = Registry::clone(&toolbox.registry);
-    for tool in engine_tools(settings, core) {
+    for tool in engine_tools(settings, core, browsers) {
         if let Err(taken) = registry.add(tool) {
             tracing::warn!(%taken, "a tool is left out");
         }
@@ -96,10 +105,11 @@ pub(crate) fn with_engine_tools(toolbox: Toolbox, settings: &Arc<Settings>, core
 
 /// The same for those who list and explain tools without an engine. They prepare calls and run none.
 pub fn engine_tools_to_look_at(settings: &Settings) -> Vec<Arc<dyn Tool>> {
-    engine_tools(&Arc::new(settings.clone()), &Weak::new())
+    let (settings, nobody) = (Arc::new(settings.clone()), Weak::new());
+    engine_tools(&settings, &nobody, &browsers(&settings, &nobody))
 }
 
-struct NoRunner;
+pub(super) struct NoRunner;
 
 impl Confiner for NoRunner {
     fn runner(&self, _confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {

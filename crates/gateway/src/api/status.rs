@@ -1,11 +1,12 @@
 //! What the gateway is and does.
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::{Count, Counts, Me, Status};
 
-use crate::answer::{Answered, json, json_with};
+use crate::answer::{Answered, Refusal, json, json_with};
 use crate::gate::{Gate, VERSION};
 
 pub(crate) async fn me(State(gate): State<Gate>) -> Answered {
@@ -28,6 +29,7 @@ pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
         ready: health.ready,
         problems: health.problems,
         channels: channel_list(&gate),
+        services: service_list(&gate),
         counts: Counts { sessions: stored.sessions, runs: count(stored.runs), outbox: count(stored.outbox) },
     })
 }
@@ -38,6 +40,21 @@ pub(crate) async fn channels(State(gate): State<Gate>) -> Answered {
 
 fn channel_list(gate: &Gate) -> Value {
     serde_json::to_value(gate.engine().channels()).unwrap_or_default()
+}
+
+pub(crate) async fn services(State(gate): State<Gate>) -> Answered {
+    json(&service_list(&gate))
+}
+
+fn service_list(gate: &Gate) -> Value {
+    serde_json::to_value(gate.engine().services()).unwrap_or_default()
+}
+
+pub(crate) async fn restart_service(State(gate): State<Gate>, Path(name): Path<String>) -> Answered {
+    match gate.engine().restart_service(&name) {
+        Some(status) => json_with(StatusCode::ACCEPTED, &status),
+        None => Err(Refusal::new(ErrorCode::NotFound, format!("there is no service {name} here"))),
+    }
 }
 
 /// Asks the process to end. It answers first.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
-use crate::order::{KILL, Order, Report, line};
+use crate::order::{ASK, KILL, Order, Report, line};
 
 /// The socket. No program ever gets it: it would keep the supervisor alive, or speak in its name.
 pub(super) struct Control {
@@ -19,6 +19,8 @@ pub(super) struct Control {
 /// What the gateway can want once a plan runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demand {
+    /// The programs are to be asked to end.
+    Ask,
     Kill,
     /// It is dead, or nobody there cares any more.
     Gone,
@@ -93,7 +95,11 @@ impl Control {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return None,
             Err(_) => return Some(Demand::Gone),
         };
-        if bytes.is_empty() { Some(Demand::Gone) } else { bytes.contains(&KILL).then_some(Demand::Kill) }
+        match bytes {
+            [] => Some(Demand::Gone),
+            bytes if bytes.contains(&KILL) => Some(Demand::Kill),
+            bytes => bytes.contains(&ASK).then_some(Demand::Ask),
+        }
     }
 
     /// Says something. If nobody listens any more there is nobody to tell.

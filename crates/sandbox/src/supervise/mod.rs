@@ -256,7 +256,7 @@ impl Supervision {
                     self.ask_to_end();
                     return Ending::Killed;
                 }
-                Err(Stop::Demand(Demand::Gone)) => return Ending::Killed,
+                Err(Stop::Demand(Demand::Gone | Demand::Ask)) => return Ending::Killed,
                 #[cfg(target_os = "linux")]
                 Err(Stop::Limit(ending)) => return ending,
             };
@@ -276,8 +276,10 @@ impl Supervision {
             #[cfg(not(target_os = "linux"))]
             let pause = children::LOOK;
             self.children.wait(&self.control, pause);
-            if let Some(demand) = self.control.demand() {
-                return Err(Stop::Demand(demand));
+            match self.control.demand() {
+                Some(Demand::Ask) => self.children.ask_to_end(),
+                Some(demand) => return Err(Stop::Demand(demand)),
+                None => {}
             }
             #[cfg(target_os = "linux")]
             if let Some(ending) = self.watchdog.barks() {

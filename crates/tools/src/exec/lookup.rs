@@ -43,11 +43,16 @@ impl Disk {
     /// The same for programs that belong to no call: where they work, and their environment.
     pub fn seen_from(folder: &Path, env: &BTreeMap<String, String>) -> Self {
         let search = env.get("PATH").map(String::as_str).unwrap_or_default();
+        let temporary = env.get("TMPDIR").map(PathBuf::from);
+        Self::along(search, [folder.to_owned()].into_iter().chain(temporary))
+    }
+
+    /// The disk as somebody with this search path sees it. What lies in these folders is not trusted.
+    fn along(search: &str, untrusted: impl IntoIterator<Item = PathBuf>) -> Self {
         // An empty or relative entry means the working folder: a program there is called with a slash or not at all.
         let search = search.split(':').map(PathBuf::from).filter(|entry| entry.is_absolute()).collect();
         let named = TEMPORARY.map(PathBuf::from).into_iter();
-        let temporary = env.get("TMPDIR").map(PathBuf::from);
-        let untrusted = named.chain([std::env::temp_dir(), folder.to_owned()]).chain(temporary);
+        let untrusted = named.chain([std::env::temp_dir()]).chain(untrusted);
         let untrusted = untrusted.map(|folder| fs::canonicalize(&folder).unwrap_or(folder)).collect();
         let user = rustix::process::geteuid().as_raw();
         Self { search, untrusted, user, folders: Mutex::default() }

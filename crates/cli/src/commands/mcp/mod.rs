@@ -26,9 +26,9 @@ use crate::app::App;
 use crate::arguments::closest;
 use crate::failure::{Failure, Message, With as _};
 use crate::output::printable;
+use crate::sandboxes::sandboxes;
 use crate::texts;
 use crate::texts::mcp as words;
-use crate::sandboxes::sandboxes;
 use crate::toolbox::mcp_means;
 
 /// A server that failed is not tried again while a command looks at it.

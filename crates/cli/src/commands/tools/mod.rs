@@ -140,10 +140,7 @@ fn place(
         forbidden: vec![home.root().to_owned()],
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         background: true,
-        egress: Egress {
-            hosts: settings.host_rules(scope),
-            leaks: crate::leaks::leaks(app, home, settings),
-        },
+        egress: Egress { hosts: settings.host_rules(scope), leaks: crate::leaks::leaks(app, home, settings) },
     })
 }
 

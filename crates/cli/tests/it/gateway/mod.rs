@@ -13,5 +13,6 @@ mod joining;
 mod kills;
 pub(crate) mod live;
 mod port;
+mod services;
 mod socket;
 mod undelivered;

@@ -23,6 +23,7 @@ pub use web::{SearchProvider, Web, WebFetch, WebSearch};
 pub const KNOWN_TOOLS: &[&str] = &[
     "agents_list",
     "apply_patch",
+    "browser",
     "edit",
     "exec",
     "find",
@@ -50,7 +51,6 @@ pub const KNOWN_TOOLS: &[&str] = &[
 
 /// Tools of other gateways, and of parts that are still to come: a list may name them.
 pub const FOREIGN_TOOLS: &[&str] = &[
-    "browser",
     "canvas",
     "cron",
     "gateway",
