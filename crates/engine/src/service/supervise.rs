@@ -235,6 +235,7 @@ pub(super) fn shown(exit: &Exit) -> String {
         Exit::Code(code) => format!("exit status {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::Killed => "killed".to_owned(),
+        Exit::Limit { what, limit } => format!("more than {} used", what.amount(*limit)),
         Exit::Failed(error) => error.to_string(),
     }
 }

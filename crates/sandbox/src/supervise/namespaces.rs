@@ -15,7 +15,7 @@ use super::restriction::Restriction;
 use super::{Supervision, children, folder, launch};
 use crate::attend::send_streams;
 use crate::hold::{Hold, Namespaces};
-use crate::order::{Ending, Failure, KILL, Order, Report, line};
+use crate::order::{ASK, Ending, Failure, KILL, Order, Report, line};
 
 /// How long the second supervisor has to end everything after it was told. Then it is ended itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -88,6 +88,9 @@ impl Supervision {
             }
             match self.control.demand() {
                 Some(Demand::Gone) => return Ending::Killed,
+                Some(Demand::Ask) => {
+                    let _ = inner.socket.write_all(&[ASK]);
+                }
                 Some(Demand::Kill) if deadline.is_none() => {
                     // If it cannot be told, it is about to be found gone.
                     let _ = inner.socket.write_all(&[KILL]);
