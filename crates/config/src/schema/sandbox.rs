@@ -139,7 +139,9 @@ pub enum ContainerEngine {
     /// Whichever works, docker first.
     #[default]
     Auto,
+    /// Docker, whose daemon has to run.
     Docker,
+    /// Podman, which needs no daemon.
     Podman,
 }
 
