@@ -139,9 +139,9 @@ pub enum ContainerEngine {
     /// Whichever works, docker first.
     #[default]
     Auto,
-    /// Docker.
+    /// Docker, whose daemon has to run.
     Docker,
-    /// Podman.
+    /// Podman, which needs no daemon.
     Podman,
 }
 
