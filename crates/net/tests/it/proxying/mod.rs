@@ -176,9 +176,11 @@ async fn a_name_that_changes_its_mind_reaches_only_what_was_judged() {
         let answers = Answers::of(&[&["127.0.0.1"], &["127.0.0.2"]]);
         let guard = Guard::allowing([server.address().to_string()]).unwrap().resolving_with(answers.clone());
         let scene = Scene::new(ProxyRules { hosts: hosts.clone(), guard, credentials: Vec::new() });
-        let ask = async || match tunnel {
-            true => scene.connect_to(&place).await.1,
-            false => scene.get(&format!("http://{place}/"), "").await,
+        let ask = async || {
+            if tunnel {
+                return scene.connect_to(&place).await.1;
+            }
+            scene.get(&format!("http://{place}/"), "").await
         };
         assert_eq!(status(&ask().await), 200);
         assert_eq!(answers.asked(), 1, "nobody asks again between the judgement and the connection");
