@@ -104,6 +104,7 @@ pub(crate) async fn workshop(bench: &Bench<'_>, config: Value, runner: &Arc<Reco
     registry.add(Arc::new(ExecTool::new(ExecSettings::default(), processes.clone()))).unwrap();
     let env = [("PATH", "/usr/bin:/bin"), ("DEPLOY_TOKEN", KEY)];
     let toolbox = Toolbox {
+        providers: Vec::new(),
         registry: Arc::new(registry),
         confiner: Arc::new(Only(Arc::clone(runner) as Arc<dyn Runner>)),
         processes,
