@@ -112,9 +112,7 @@ impl ServerHandler for Offer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.desk.tools().await.map_err(|error| refusal(&error))?;
-        let mut result = ListToolsResult::default();
-        result.tools = tools.iter().map(listed).collect();
-        Ok(result)
+        Ok(ListToolsResult::with_all_items(tools.iter().map(listed).collect()))
     }
 
     async fn call_tool(
@@ -134,16 +132,12 @@ impl ServerHandler for Offer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let texts = self.desk.texts().await.map_err(|error| refusal(&error))?;
-        let mut result = ListResourcesResult::default();
-        result.resources = texts
-            .into_iter()
-            .map(|text| {
-                let mut resource = Resource::new(text.uri, text.name).with_mime_type("text/markdown");
-                resource.description = text.description;
-                resource
-            })
-            .collect();
-        Ok(result)
+        let resource = |text: OfferedText| {
+            let mut resource = Resource::new(text.uri, text.name).with_mime_type("text/markdown");
+            resource.description = text.description;
+            resource
+        };
+        Ok(ListResourcesResult::with_all_items(texts.into_iter().map(resource).collect()))
     }
 
     async fn read_resource(

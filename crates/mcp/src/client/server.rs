@@ -183,7 +183,7 @@ impl Server {
     }
 
     fn show(self: &Arc<Self>, link: &Link) {
-        let tools = link.about.tools.iter().map(|tool| McpTool::new(self, tool));
+        let tools = link.about.tools.iter().map(|tool| McpTool::of(self, tool));
         *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools.collect();
         for left in &link.about.left_out {
             tracing::warn!(server = self.spec.name, tool = left.tool, why = left.why, "a tool is left out");
@@ -294,7 +294,7 @@ async fn follow(link: Link) {
             link.listener.changed.notify_one();
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A call whose answer nobody waits for any more.

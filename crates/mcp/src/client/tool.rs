@@ -22,7 +22,7 @@ pub(crate) struct McpTool {
 }
 
 impl McpTool {
-    pub(crate) fn new(server: &Arc<Server>, shown: &Shown) -> Arc<dyn Tool> {
+    pub(crate) fn of(server: &Arc<Server>, shown: &Shown) -> Arc<dyn Tool> {
         let risk = if shown.read_only { Risk::Read } else { Risk::Execute };
         let spec = ToolSpec {
             name: shown.name.clone(),

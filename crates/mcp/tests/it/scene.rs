@@ -18,7 +18,7 @@ use tidegate_tools::{Place, Registry, Tool, ToolProvider as _, Work, execute};
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// The example of this crate, which is built with the tests.
 pub(crate) fn helper() -> PathBuf {
