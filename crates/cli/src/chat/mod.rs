@@ -96,5 +96,5 @@ pub(crate) async fn converse(
     let (columns, _) = terminal::size();
     let state = State::new(facts, known.models, history.load(), completions, columns, now_ms());
     let colour = app.output.colour;
-    Session { host, opening, state, history, export, back, colour }.run().await
+    Box::pin(Session { host, opening, state, history, export, back, colour }.run()).await
 }
