@@ -570,7 +570,7 @@ export type Status = { version: string, pid: number, uptimeMs: number,
 /**
  * Where the page and the port are; absent when only the control socket is open.
  */
-address: string | null, ready: boolean, problems: Array<string>, channels: unknown, counts: Counts, };
+address: string | null, ready: boolean, problems: Array<string>, channels: unknown, services: unknown, counts: Counts, };
 
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 

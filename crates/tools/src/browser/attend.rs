@@ -194,14 +194,14 @@ impl Attending {
         loop {
             tokio::select! {
                 () = &mut ended => break,
-                event = events.recv() => match event {
-                    Some(event) => self.event(event).await,
-                    None => {
+                event = events.recv() => {
+                    let Some(event) = event else {
                         self.wire.kill();
                         ended.await;
                         break;
-                    }
-                },
+                    };
+                    self.event(event).await;
+                }
             }
         }
         self.changes.send_modify(|count| *count += 1);
@@ -329,11 +329,11 @@ fn note(tab: &mut Tab, method: &str, params: &mut Value) {
     let is_main = |frame: &Value| frame.as_str() == Some(tab.target.as_str());
     match method {
         "Page.frameNavigated" if is_main(&params["frame"]["id"]) => {
-            tab.url = params["frame"]["url"].as_str().unwrap_or_default().to_owned();
+            params["frame"]["url"].as_str().unwrap_or_default().clone_into(&mut tab.url);
             tab.names.forget();
         }
         "Page.navigatedWithinDocument" if is_main(&params["frameId"]) => {
-            tab.url = params["url"].as_str().unwrap_or_default().to_owned();
+            params["url"].as_str().unwrap_or_default().clone_into(&mut tab.url);
         }
         "Page.frameStartedLoading" if is_main(&params["frameId"]) => tab.loading = true,
         "Page.frameStoppedLoading" if is_main(&params["frameId"]) => tab.loading = false,

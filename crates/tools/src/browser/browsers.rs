@@ -1,6 +1,7 @@
 //! The browsers that run: one for each agent and kept profile, or for each conversation where nothing is kept.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl Browsers {
             return Ok(Arc::clone(running));
         }
         *browser = None;
-        self.has_room(&key).await?;
+        self.has_room(&key)?;
         let started = self.start(place, profile, &key).await?;
         *browser = Some(Arc::clone(&started));
         // It ends with the browser, which it does not hold.
@@ -86,7 +87,7 @@ impl Browsers {
         Ok(started)
     }
 
-    async fn has_room(&self, but: &str) -> Result<(), ToolFailure> {
+    fn has_room(&self, but: &str) -> Result<(), ToolFailure> {
         let others: Vec<Slot> = {
             let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             slots.iter().filter(|(key, _)| *key != but).map(|(_, slot)| Arc::clone(slot)).collect()
@@ -166,8 +167,10 @@ fn key(place: &Place, profile: &BrowserProfile) -> String {
 }
 
 fn folder(below: &Path, profile: &BrowserProfile, key: &str) -> PathBuf {
-    let digest: String =
-        Sha256::digest(key.as_bytes()).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let mut digest = String::new();
+    for byte in Sha256::digest(key.as_bytes()).iter().take(6) {
+        let _ = write!(digest, "{byte:02x}");
+    }
     let name = format!("{}-{digest}", profile.name);
     if profile.keep { below.join(name) } else { below.join(EPHEMERAL).join(name) }
 }

@@ -180,7 +180,7 @@ impl BrowserTool {
         let reference = || args.need("ref", args.reference.as_deref());
         match args.action {
             Action::Click => {
-                browser.click(which, &browser.meant(which, reference()?)?, args.double_click).await?
+                browser.click(which, &browser.meant(which, reference()?)?, args.double_click).await?;
             }
             Action::Type => {
                 let text = args.text.as_deref().unwrap_or_default();

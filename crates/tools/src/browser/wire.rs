@@ -133,8 +133,8 @@ impl Inbox {
             session: message["sessionId"].as_str().map(str::to_owned),
             params: message["params"].take(),
         };
-        let taken = self.events.as_ref().map(|events| events.try_send(event));
-        if matches!(taken, Some(Err(mpsc::error::TrySendError::Full(_)))) {
+        let Some(events) = &self.events else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = events.try_send(event) {
             self.end("it has more to say than anybody can listen to");
         }
     }
