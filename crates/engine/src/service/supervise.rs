@@ -249,8 +249,7 @@ mod tests {
         let config = serde_json::json!({ "services": { "db": {
             "command": "x", "restart": { "backoffMs": 1000, "maxBackoffMs": 5000 },
         } } });
-        let config = serde_json::from_value(config).unwrap();
-        let settings = crate::settings::Settings { config, ..Default::default() };
+        let settings = crate::settings::tests::settings(config);
         let spec = settings.services(&crate::home::Home::at("/h")).remove(0);
         for (failures, plain) in [(1, 1_000), (2, 2_000), (3, 4_000), (4, 5_000), (40, 5_000)] {
             let least = backoff(&spec, failures, 0).as_millis();

@@ -14,7 +14,7 @@ mod resets;
 mod services;
 mod subagents;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tool_rules;
 mod tool_sets;
 mod tools;

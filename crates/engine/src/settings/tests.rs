@@ -10,7 +10,7 @@ use super::{Settings, SettingsError, Wish};
 /// 2026-11-16T23:30Z.
 const LATE: i64 = 1_794_871_800_000;
 
-pub(super) fn settings(config: Value) -> Settings {
+pub(crate) fn settings(config: Value) -> Settings {
     let config: tidegate_config::schema::Config = serde_json::from_value(config).unwrap();
     let zone = config.budgets.timezone.as_deref().and_then(Zone::find).unwrap_or_default();
     let catalogue = Catalogue::new(&config, std::path::Path::new(""));

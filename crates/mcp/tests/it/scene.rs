@@ -42,7 +42,7 @@ pub(crate) fn means(folder: &Path) -> Means {
     let env =
         ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
     Means {
-        confiner: Arc::new(Sandboxes::new(supervisor, folder.join("places"))),
+        confiner: Arc::new(Sandboxes::new(supervisor, folder.join("places"), None)),
         env: env.collect(),
         client: Client::default(),
         pauses: (Duration::from_millis(20), Duration::from_millis(200)),
@@ -152,8 +152,14 @@ pub(crate) async fn call(
     registry.add(Arc::clone(tool)).unwrap();
     let scope = Scope::personal("main".parse().unwrap());
     let requester = Requester { scope, session: "test".into(), actor: "test".into(), root: "/".into() };
-    let place =
-        Place { requester, root: "/".into(), forbidden: Vec::new(), env: BTreeMap::new(), background: false };
+    let place = Place {
+        requester,
+        root: "/".into(),
+        forbidden: Vec::new(),
+        env: BTreeMap::new(),
+        background: false,
+        egress: tidegate_net::Egress::default(),
+    };
     let name = tool.spec().name.clone();
     let call = ToolCall { id: "c".into(), name: name.clone(), args, source: ToolSource::Model };
     let prepared = registry.prepare(call, &place).await.unwrap();
