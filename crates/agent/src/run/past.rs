@@ -54,8 +54,8 @@ pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
     let mut taken = vec![false; messages.len()];
     for (at, message) in messages.iter().enumerate() {
         for call in calls_of(message) {
-            let behind = messages.iter().enumerate().skip(at + 1).filter(|(at, _)| !taken[*at]);
-            let found = behind.filter_map(|(at, message)| Some((at, result_of(message, &call)?))).next();
+            let mut behind = messages.iter().enumerate().skip(at + 1).filter(|(at, _)| !taken[*at]);
+            let found = behind.find_map(|(at, message)| Some((at, result_of(message, &call)?)));
             if let Some((at, result)) = found {
                 taken[at] = true;
                 made.push((call, result));
