@@ -84,7 +84,7 @@ mod tests {
         });
         let config: tidegate_config::schema::Config = serde_json::from_value(config).unwrap();
         let catalogue = tidegate_models::Catalogue::new(&config, std::path::Path::new(""));
-        Settings { config, catalogue, ..Settings::default() }
+        Settings { config: Box::new(config), catalogue, ..Settings::default() }
     }
 
     fn scope() -> Scope {
@@ -124,7 +124,7 @@ mod tests {
         });
         let config: tidegate_config::schema::Config = serde_json::from_value(config).unwrap();
         let catalogue = tidegate_models::Catalogue::new(&config, std::path::Path::new(""));
-        let settings = Settings { config, catalogue, ..Settings::default() };
+        let settings = Settings { config: Box::new(config), catalogue, ..Settings::default() };
         assert_eq!(settings.choosable(&scope().agent), ["lab/one", "lab/two", "offline"]);
     }
 

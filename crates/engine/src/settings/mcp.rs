@@ -113,7 +113,7 @@ mod tests {
 
     fn settings(config: &Value) -> Settings {
         let config: Config = serde_json::from_value(config.clone()).unwrap();
-        Settings { config, ..Settings::default() }
+        Settings { config: Box::new(config), ..Settings::default() }
     }
 
     fn decided(settings: &Settings, tool: &str, risk: Risk) -> Verdict {

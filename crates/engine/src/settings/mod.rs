@@ -43,7 +43,8 @@ pub use tools::{GroupTools, ToolContext};
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     revision: String,
-    config: Config,
+    /// Boxed: it is large, and settings travel by value.
+    config: Box<Config>,
     catalogue: Catalogue,
     zone: Zone,
     /// What the configuration holds that must not leave.
@@ -68,7 +69,8 @@ impl Settings {
         let catalogue = Catalogue::new(&config, std::path::Path::new(""));
         // A zone that the system does not know was refused when the file was read.
         let zone = config.budgets.timezone.as_deref().and_then(Zone::find).unwrap_or_default();
-        Self { revision: loaded.hash.clone(), config, catalogue, zone, secrets: loaded.secrets() }
+        let (revision, secrets) = (loaded.hash.clone(), loaded.secrets());
+        Self { revision, config: Box::new(config), catalogue, zone, secrets }
     }
 
     pub fn language(&self) -> Language {

@@ -98,7 +98,7 @@ mod tests {
 
     fn settings(session: &Value) -> Settings {
         let config: Config = serde_json::from_value(json!({ "session": session })).unwrap();
-        Settings { config, ..Settings::default() }
+        Settings { config: Box::new(config), ..Settings::default() }
     }
 
     fn key(place: Place) -> SessionKey {

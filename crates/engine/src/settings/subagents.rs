@@ -133,7 +133,7 @@ mod tests {
     fn settings(config: Value) -> Settings {
         let config: Config = serde_json::from_value(config).unwrap();
         let catalogue = tidegate_models::Catalogue::new(&config, std::path::Path::new(""));
-        Settings { config, catalogue, ..Settings::default() }
+        Settings { config: Box::new(config), catalogue, ..Settings::default() }
     }
 
     fn agent(id: &str) -> AgentId {

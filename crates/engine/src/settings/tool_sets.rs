@@ -159,7 +159,7 @@ mod tests {
 
     fn settings(tools: &Value) -> Settings {
         let config: Config = serde_json::from_value(json!({ "tools": tools })).unwrap();
-        Settings { config, ..Settings::default() }
+        Settings { config: Box::new(config), ..Settings::default() }
     }
 
     #[test]

@@ -15,7 +15,13 @@ use super::{GroupTools, Settings, SettingsError, ToolContext};
 fn settings(config: Value) -> Settings {
     let config: Config = serde_json::from_value(config).unwrap();
     let catalogue = Catalogue::new(&config, std::path::Path::new(""));
-    Settings { revision: "r".to_owned(), config, catalogue, zone: Zone::default(), secrets: Vec::new() }
+    Settings {
+        revision: "r".to_owned(),
+        config: Box::new(config),
+        catalogue,
+        zone: Zone::default(),
+        secrets: Vec::new(),
+    }
 }
 
 fn scope(agent: &str) -> Scope {

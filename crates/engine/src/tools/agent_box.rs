@@ -61,7 +61,7 @@ impl AgentBox {
         live.goes_at(&pace);
         let provenance = format!("[{}, {}]", work.key.label(), work.run.alias());
         let (core, shadow) = (Arc::clone(core), spec.shadow);
-        Ok(Self { core, template, provenance, registry, specs, memory, cancel, live, pace, shadow })
+        Ok(Self { core, template, registry, provenance, specs, memory, cancel, live, pace, shadow })
     }
 
     /// The tools that the model of a run is shown.
@@ -94,13 +94,11 @@ impl AgentBox {
             Settled::Over(result) => return Ok(Verdict::Answered(calling.noted(&digest, result))),
             Settled::Permitted(permitted, approval) => (permitted, approval),
         };
-        Ok(match calling.known(&permitted).await.map_err(stops)? {
-            Some(result) => Verdict::Answered(calling.noted(&digest, result)),
-            None => {
-                let live = Arc::clone(&self.live);
-                Verdict::Ready(Box::new(Ready { calling, permitted, approval, digest, live }))
-            }
-        })
+        if let Some(result) = calling.known(&permitted).await.map_err(stops)? {
+            return Ok(Verdict::Answered(calling.noted(&digest, result)));
+        }
+        let live = Arc::clone(&self.live);
+        Ok(Verdict::Ready(Box::new(Ready { calling, permitted, approval, digest, live })))
     }
 
     /// What is remembered is the agent's, wherever somebody asks from, and says where it came from; and a note without a
