@@ -9,6 +9,7 @@ use tidegate_testkit::skip::skip_loudly;
 
 use crate::gateway::live::Live;
 use crate::home::{Backend, Home};
+use crate::process::Done;
 use crate::talking::Vendor;
 
 /// The script of npm's reference server; nothing, loudly, without it.
@@ -66,6 +67,11 @@ fn without_a_word_in_the_configuration_every_call_asks() {
     assert!(message.contains("nobody is there to approve it"), "{answer}");
 }
 
+/// What a call wrote, without the words it was called with.
+fn said(done: &Done) -> String {
+    format!("{}{}", done.stdout, done.stderr)
+}
+
 #[test]
 fn a_server_is_added_tried_listed_and_removed() {
     let Some(script) = everything() else { return };
@@ -86,7 +92,7 @@ fn a_server_is_added_tried_listed_and_removed() {
             "stdio",
         ])
         .ok();
-    assert!(!format!("{added:?}").contains("hush-hush"));
+    assert!(!said(&added).contains("hush-hush"));
     let tested = home.call(&["mcp", "test", "everything", "--json"]).ok().json();
     assert_eq!((&tested["state"], &tested["protocol"]), (&json!("ready"), &json!("2025-11-25")));
     assert!(tested["tools"].as_array().unwrap().contains(&json!("mcp.everything.echo")), "{tested}");
@@ -94,7 +100,7 @@ fn a_server_is_added_tried_listed_and_removed() {
     let broken = home.call(&["mcp", "test", "broken", "--json"]).run().json();
     assert_eq!(broken["error"], "it ended with status 4; it last said: no luck");
     let listed = home.call(&["mcp", "list", "--json"]).ok();
-    assert!(!format!("{listed:?}").contains("hush-hush"));
+    assert!(!said(&listed).contains("hush-hush"));
     let listed = listed.json();
     let states: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|row| &row["state"]).collect();
     assert_eq!(states, ["failed", "ready"]);
@@ -115,7 +121,7 @@ fn a_server_that_cannot_be_written_down_is_refused_without_showing_its_secrets()
     ] {
         let done = home.call(words).run();
         assert_eq!(done.code, Some(1), "{words:?}: {done:?}");
-        let refused = format!("{done:?}");
+        let refused = said(&done);
         assert!(refused.contains(why) && !refused.contains("hush-hush"), "{words:?}: {refused}");
     }
 }

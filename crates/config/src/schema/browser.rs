@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Browser {
-    /// Whether there is a tool `browser`.
+    /// Whether there is a tool `browser`. Its description is part of every request, and it starts a large program.
     pub enabled: bool,
     /// The program, by path or name; the usual names of Chromium's family are looked for when absent.
     pub executable: Option<String>,
@@ -31,7 +31,7 @@ pub struct Browser {
 impl Default for Browser {
     fn default() -> Self {
         Self {
-            enabled: true,
+            enabled: false,
             executable: None,
             headless: true,
             profile: "default".to_owned(),

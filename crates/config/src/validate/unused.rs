@@ -112,6 +112,8 @@ mod tests {
         "agents.list.*.default",
         "models",
         "mcp",
+        "browser",
+        "services",
         "auth",
         "budgets",
         "egress",

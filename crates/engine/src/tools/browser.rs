@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use tidegate_net::Client;
+use tidegate_net::{Client, Egress};
 use tidegate_policy::{Confiner, Requester, Runner};
 use tidegate_tools::{BrowserGround, Browsers, Place};
 
@@ -40,7 +40,8 @@ impl BrowserGround for Ground {
         }
     }
 
-    fn client(&self, _requester: &Requester) -> Client {
-        self.client.clone()
+    fn client(&self, requester: &Requester) -> Client {
+        let leaks = self.core.upgrade().map(|core| core.toolbox.leaks.clone()).unwrap_or_default();
+        self.client.within(&Egress { hosts: self.settings.host_rules(&requester.scope), leaks })
     }
 }

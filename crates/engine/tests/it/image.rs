@@ -195,7 +195,7 @@ async fn a_model_that_is_asked_for_must_be_permitted_and_read_images(bench: &Ben
     let args = |model: &str| json!({"image": "cat.png", "model": model});
     let (code, message) = refusal(&engine, folder.path(), args("anthropic/other")).await;
     assert_eq!((code, message.as_str()), (ToolErrorCode::InvalidArgs, "anthropic/other reads no images"));
-    for (model, part) in [("openai/second", "policy"), ("nobody/x", "names no model")] {
+    for (model, part) in [("openai/second", "policy"), ("nobody/x", "neither known nor configured")] {
         let (_, message) = refusal(&engine, folder.path(), args(model)).await;
         assert!(message.contains(part), "{message}");
     }

@@ -23,7 +23,7 @@ pub(crate) const LONG: Duration = Duration::from_mins(1);
 /// The example of this crate, which is built with the tests.
 pub(crate) fn helper() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let program = tests.ancestors().nth(2).unwrap().join("examples/supervise");
+    let program = tests.ancestors().nth(2).unwrap().join("examples/mcp_peer");
     assert!(
         program.exists(),
         "cargo test and cargo nextest build {}; a single target does not",

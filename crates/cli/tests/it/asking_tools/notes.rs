@@ -7,7 +7,7 @@ use super::Desk;
 
 /// An answer after which the window, of 32,000 tokens, is fuller than where notes are taken and not too full.
 fn fills(text: &str) -> Turn {
-    let tokens = Tokens { input: 10_000, output: 10, cache_read: 0, cache_write: 0 };
+    let tokens = Tokens { input: 21_000, output: 10, cache_read: 0, cache_write: 0 };
     Turn::say(text).then(Step::Usage(tokens))
 }
 

@@ -26,7 +26,7 @@ async fn a_container_writes_nowhere_but_in_its_own_folders() {
     let Some(room) = room().await else { return };
     let outside = room.root.path().join("outside");
     let text = format!(
-        "for file in /x /etc/x /bin/x /root/x /proc/sys/kernel/hostname /sys/x {}; do
+        "for file in /x /etc/x /bin/x /./root/x /proc/sys/kernel/hostname /sys/x {}; do
            (echo gone > $file) 2>/dev/null && echo wrote $file
          done
          for folder in {} /tmp /var/tmp /run $HOME; do (echo fine > $folder/x) || echo cannot write $folder; done",

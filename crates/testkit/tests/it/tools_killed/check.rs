@@ -225,7 +225,9 @@ fn effects(stage: &Stage, view: &LibraryView, tally: &mut Tally) {
             ("a", _) => marks.get(id).copied().unwrap_or(0),
             ("b", _) => {
                 let text = std::fs::read_to_string(notes.join(format!("{id}.md"))).unwrap_or_default();
-                text.lines().filter(|line| *line == format!("- {id}")).count()
+                // Behind it stands where it came from.
+                let begins = format!("- {id} [");
+                text.lines().filter(|line| line.starts_with(&begins)).count()
             }
             ("s", number) => children(view, number).len(),
             _ => {
