@@ -19,6 +19,8 @@ const KEPT_SAYINGS: usize = 100;
 const LONGEST_SAYING: usize = 500;
 /// How long a browser may take to end when it is asked to.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// How long a browser may take to say which tab it begins with.
+const BEGINNING: Duration = Duration::from_secs(5);
 
 /// A browser that runs.
 pub(super) struct Browser {
@@ -109,6 +111,8 @@ impl Browser {
         self.wire.call(None, "Fetch.enable", everything).await?;
         self.wire.call(None, "Browser.setDownloadBehavior", json!({ "behavior": "deny" })).await?;
         self.wire.call(None, "Target.setAutoAttach", attach).await?;
+        // It begins with an empty tab, which the first page is to have. One without can be used as well.
+        self.until(BEGINNING, |state| !state.tabs.is_empty()).await;
         Ok(())
     }
 
