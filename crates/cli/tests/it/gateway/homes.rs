@@ -13,7 +13,7 @@ pub(crate) fn with_channels(backend: Backend) -> Option<Home> {
     with_config(backend, "gateway: { drainSeconds: 20 }")
 }
 
-/// The same with more keys.
+/// The same with more keys. Conversations last, also where a test runs at four o'clock.
 pub(crate) fn with_config(backend: Backend, more: &str) -> Option<Home> {
     let home = Home::on(backend)?;
     // What Postgres needs is in the file already; its last brace is opened again.
@@ -21,7 +21,7 @@ pub(crate) fn with_config(backend: Backend, more: &str) -> Option<Home> {
     let held = held.trim().strip_suffix('}').expect("the file is an object");
     let comma = if home.is_sqlite() { "" } else { "," };
     home.write_config(&format!(
-        "{held}{comma} channels: {{ local: {{ enabled: true, pollMs: 20, accounts: {{ default: {{}}, second: {{}} }} }} }}, {more} }}\n"
+        "{held}{comma} channels: {{ local: {{ enabled: true, pollMs: 20, accounts: {{ default: {{}}, second: {{}} }} }} }}, session: {{ reset: {{ mode: 'off' }} }}, {more} }}\n"
     ));
     Some(home)
 }
