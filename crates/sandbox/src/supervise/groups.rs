@@ -30,6 +30,17 @@ enum Holds {
     Both,
 }
 
+impl Holds {
+    /// Where each controller has groups of its own, a thread that moves itself stops nobody; to move a whole process the
+    /// kernel waits until every processor has come to rest, which takes longer than most programs run.
+    fn door(self) -> &'static str {
+        match self {
+            Self::Memory | Self::Processes => "tasks",
+            Self::Both => "cgroup.procs",
+        }
+    }
+}
+
 impl Groups {
     pub(super) fn make(limits: Limits) -> Self {
         let Ok(own) = fs::read_to_string("/proc/self/cgroup") else { return Self::default() };
@@ -49,9 +60,10 @@ impl Groups {
         made
     }
 
-    /// What a process writes to in order to join.
+    /// What a process with one thread writes to in order to join.
     pub(super) fn doors(&self) -> io::Result<Vec<File>> {
-        let open = |(folder, _): &(PathBuf, _)| File::options().write(true).open(folder.join("cgroup.procs"));
+        let open =
+            |(folder, holds): &(PathBuf, Holds)| File::options().write(true).open(folder.join(holds.door()));
         self.folders.iter().map(open).collect()
     }
 

@@ -16,7 +16,9 @@ fn status(live: &Live) -> Value {
 fn a_full_disk_stops_writing_only_and_everything_goes_on_when_there_is_room() {
     let Some(disk) = SmallDisk::sized("40m") else { return };
     let root = disk.root();
-    disk.config("{ channels: { local: { enabled: true, pollMs: 20 } }, session: { reset: { mode: 'off' } } }\n");
+    disk.config(
+        "{ channels: { local: { enabled: true, pollMs: 20 } }, session: { reset: { mode: 'off' } } }\n",
+    );
     let default = Account::of(&root, "default");
     let live = Live::with(disk.call(&["up", "--json", "--port", "0"]), &root);
     default.say("p", "before");
