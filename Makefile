@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick build soak fuzz bench-store bench-engine bench-models bench-tools bench-agent bench-sandbox generate lint fmt clean
+.PHONY: help run test test-quick build soak fuzz bench-store bench-engine bench-models bench-tools bench-agent bench-sandbox bench-gateway generate lint fmt clean
 
 # Every target reaches cargo through this, so that it is found under an empty HOME too.
 CARGO := source scripts/environment.sh && cargo
@@ -43,6 +43,9 @@ bench-tools: ## Measure deciding about tool calls against starting a program
 
 bench-sandbox: ## Measure starting a program in a sandbox against starting it
 	@$(CARGO) run --locked --release --package tidegate-bench -- sandbox
+
+bench-gateway: ## Measure the gateway, started as a user starts it, against the bare model and the disk
+	@scripts/build.sh && $(CARGO) run --locked --release --package tidegate-bench -- gateway
 
 bench-agent: ## Measure turns of long conversations against those of short ones
 	@$(CARGO) run --locked --release --package tidegate-bench -- agent

@@ -4,6 +4,7 @@
 
 mod agent;
 mod engine;
+mod gateway;
 mod machine;
 mod models;
 mod sandbox;
@@ -24,13 +25,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = match bench.as_str() {
         "agent" => runtime.block_on(agent::run())?,
         "engine" => runtime.block_on(engine::run())?,
+        "gateway" => runtime.block_on(gateway::run())?,
         "models" => models::run()?,
         "sandbox" => runtime.block_on(sandbox::run())?,
         "store" => runtime.block_on(store::run())?,
         "tools" => tools::run()?,
         other => {
             return Err(format!(
-                "unknown benchmark {other:?}; there are: agent, engine, models, sandbox, store, tools"
+                "unknown benchmark {other:?}; there are: agent, engine, gateway, models, sandbox, store, tools"
             )
             .into());
         }

@@ -16,7 +16,10 @@ impl Loaded {
     /// look of the text decide: what is no secret must not be taken for one.
     pub fn secrets(&self) -> Vec<(String, Secret)> {
         let mut found = Vec::new();
-        collect(root(), &self.resolved, "", &mut found);
+        // A file that says nothing holds none, and its start need not wait for the schema.
+        if self.resolved.as_object().is_none_or(|keys| !keys.is_empty()) {
+            collect(root(), false, &self.resolved, "", &mut found);
+        }
         found
     }
 }
@@ -29,18 +32,16 @@ impl Env {
     }
 }
 
-fn collect(node: &Node, value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
+/// What is below a sensitive key is sensitive too: `inherited`.
+fn collect(node: &Node, inherited: bool, value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
     let node = node.branch_for(value);
+    let sensitive = inherited || node.sensitive;
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
         Value::Object(map) => {
             for (key, held) in map {
-                let child = node
-                    .key(key)
-                    .cloned()
-                    .map(|child| Node { sensitive: child.sensitive || node.sensitive, ..child });
-                match child {
-                    Some(child) => collect(&child, held, &below(key), found),
+                match node.key(key) {
+                    Some(child) => collect(child, sensitive, held, &below(key), found),
                     // Free-form settings: nothing but names to go by.
                     None => by_name(held, &below(key), found),
                 }
@@ -52,10 +53,10 @@ fn collect(node: &Node, value: &Value, path: &str, found: &mut Vec<(String, Secr
                 _ => node,
             };
             for (index, item) in items.iter().enumerate() {
-                collect(child, item, &format!("{path}[{index}]"), found);
+                collect(child, sensitive, item, &format!("{path}[{index}]"), found);
             }
         }
-        Value::String(text) if node.sensitive => note(text, path, found),
+        Value::String(text) if sensitive => note(text, path, found),
         _ => {}
     }
 }
@@ -121,7 +122,7 @@ mod tests {
             "egress": {"credentials": {"api": {"host": "api.example", "value": "Bearer a1b2c3d4e5f6a7b8"}}},
         });
         let mut found = Vec::new();
-        collect(root(), &document, "", &mut found);
+        collect(root(), false, &document, "", &mut found);
         let seen: Vec<_> = found.iter().map(|(path, secret)| (path.as_str(), secret.expose())).collect();
         let expected = [
             ("env.vars.DEPLOY_TOKEN", "deploy-token"),

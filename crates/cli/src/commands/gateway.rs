@@ -160,8 +160,6 @@ impl Host {
         };
         let profile = options.settings.profile(&scope, &main);
         let engine = Engine::start(lock, store, Arc::new(SystemClock), options).await?;
-        // Nobody waits for it; what does not work is told before the first program needs it.
-        drop(tidegate_runtime::spawn("sandbox self-test", test_sandboxes(sandboxes, profile)));
         let stop = Shutdown::new();
         let options = ServerOptions {
             address: (ip, port).into(),
@@ -171,6 +169,8 @@ impl Host {
         };
         let (port, control) =
             tidegate_gateway::serve(engine.clone(), options, &home.control_socket()).await?;
+        // Nobody waits for it, so it does not stand in the way of whoever waits for the gateway.
+        drop(tidegate_runtime::spawn("sandbox self-test", test_sandboxes(sandboxes, profile)));
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
         fault::pause("cli.gateway.listening").await;
         Ok(Self { engine, port, control, stop, drain })
