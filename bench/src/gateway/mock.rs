@@ -40,7 +40,9 @@ fn answer() -> Vec<u8> {
         let piece = format!(
             r#"{{"id":"m","object":"chat.completion.chunk","created":1,"model":"mock","choices":[{{"index":0,"delta":{{"content":"word{word} "}},"finish_reason":null}}]}}"#
         );
-        events.push_str(&format!("data: {piece}\n\n"));
+        events.push_str("data: ");
+        events.push_str(&piece);
+        events.push_str("\n\n");
     }
     events.push_str(r#"data: {"id":"m","object":"chat.completion.chunk","created":1,"model":"mock","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}"#);
     events.push_str("\n\ndata: [DONE]\n\n");

@@ -56,7 +56,8 @@ impl Program {
             tokio::time::sleep(POLL).await;
         }
         program.ready_after = start.elapsed();
-        program.token = std::fs::read_to_string(home.join("credentials/local-token"))?.trim().to_owned();
+        let token = std::fs::read_to_string(home.join("credentials/local-token"))?;
+        token.trim().clone_into(&mut program.token);
         Ok(program)
     }
 

@@ -1,5 +1,7 @@
 //! The one gate between a prepared call and a running one.
 
+use std::sync::Arc;
+
 use crate::approval::Grant;
 use crate::call::Prepared;
 use crate::exec::{AskFallback, Plan};
@@ -8,7 +10,7 @@ use crate::tools::{Circumstances, Decision, Pipeline, Verdict};
 /// Lets calls through, or holds them. It is the only place where a [`Permitted`] comes from.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    pipeline: Pipeline,
+    pipeline: Arc<Pipeline>,
 }
 
 /// A call that may run. Nothing outside this module can make one: its fields are private and it comes from nowhere but
@@ -52,8 +54,9 @@ pub enum Held {
 pub struct PermittedPlan<'a>(&'a Plan);
 
 impl Gate {
-    pub fn new(pipeline: Pipeline) -> Self {
-        Self { pipeline }
+    /// Many gates may share one pipeline.
+    pub fn new(pipeline: impl Into<Arc<Pipeline>>) -> Self {
+        Self { pipeline: pipeline.into() }
     }
 
     pub fn pipeline(&self) -> &Pipeline {

@@ -92,19 +92,14 @@ impl EntryKind {
 }
 
 impl EntryBody {
-    /// Reads a stored body; what this release does not understand is kept, not dropped.
-    pub fn from_stored(kind: &str, body: Value) -> Self {
-        match EntryKind::parse(kind) {
-            EntryKind::Message => match serde_json::from_value::<Message>(body.clone()) {
-                Ok(message) => Self::Message(message),
-                Err(_) => Self::Unknown(body),
-            },
-            EntryKind::Compaction => match serde_json::from_value::<Compaction>(body.clone()) {
-                Ok(compaction) => Self::Compaction(compaction),
-                Err(_) => Self::Unknown(body),
-            },
-            EntryKind::Unknown(_) => Self::Unknown(body),
-        }
+    /// Reads a stored body; what this release does not understand is kept, not dropped. Fails when it is no JSON at all.
+    pub fn from_stored(kind: &str, body: &str) -> serde_json::Result<Self> {
+        let known = match EntryKind::parse(kind) {
+            EntryKind::Message => serde_json::from_str(body).map(Self::Message).ok(),
+            EntryKind::Compaction => serde_json::from_str(body).map(Self::Compaction).ok(),
+            EntryKind::Unknown(_) => None,
+        };
+        known.map_or_else(|| serde_json::from_str(body).map(Self::Unknown), Ok)
     }
 
     pub fn message(&self) -> Option<&Message> {

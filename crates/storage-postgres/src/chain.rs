@@ -5,8 +5,8 @@ use sqlx::postgres::PgRow;
 use tidegate_protocol::{Entry, EntryBody, SessionId};
 use tidegate_storage::{Lease, PICTURE_BYTES, Result, countable};
 
-use crate::error::TxResult;
-use crate::rows::{collect, column, json, parsed, parsed_or_none, unsigned};
+use crate::error::{TxResult, unreadable};
+use crate::rows::{collect, column, parsed, parsed_or_none, unsigned};
 
 /// What [`entry`] reads.
 macro_rules! entry_columns {
@@ -151,6 +151,7 @@ impl Segment {
 }
 
 pub(crate) fn entry(row: &PgRow) -> Result<Entry> {
+    let body = EntryBody::from_stored(column(row, "kind")?, column(row, "body")?);
     Ok(Entry {
         session_id: parsed(row, "session_id")?,
         seq: column(row, "seq")?,
@@ -158,6 +159,6 @@ pub(crate) fn entry(row: &PgRow) -> Result<Entry> {
         parent_id: parsed_or_none(row, "parent_id")?,
         run_id: parsed(row, "run_id")?,
         created_at: column(row, "created_at")?,
-        body: EntryBody::from_stored(column(row, "kind")?, json(row, "body")?),
+        body: body.map_err(|error| unreadable("body", error))?,
     })
 }

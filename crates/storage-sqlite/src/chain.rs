@@ -1,12 +1,16 @@
 //! A log and the logs it was forked from, read as one.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
-use tidegate_protocol::{Entry, EntryBody, SessionId};
+use tidegate_protocol::{Entry, EntryBody, RunId, SessionId};
 use tidegate_storage::{PICTURE_BYTES, Result, countable};
 
-use crate::error::store_error;
+use crate::error::{store_error, unreadable};
 use crate::migrate::has_schema;
-use crate::rows::{collect, column, first, json, parsed, parsed_or_none, unsigned};
+use crate::rows::{collect, column, first, parsed_or_none, unsigned};
 
 /// The schema that brought forks.
 const FORKS: u32 = 6;
@@ -117,15 +121,34 @@ pub(crate) enum Taken {
     Enough,
 }
 
+/// A line of the log, from a row that begins with all columns of `entries`. Whole conversations are read at every turn, so
+/// they are found by their places, which migrations never change, and nothing is copied on the way.
 pub(crate) fn entry(row: &Row<'_>) -> Result<Entry> {
-    let kind: String = column(row, "kind")?;
+    let body = EntryBody::from_stored(text_at(row, 6, "kind")?, text_at(row, 7, "body")?);
     Ok(Entry {
-        session_id: parsed(row, "session_id")?,
-        seq: column(row, "seq")?,
-        id: parsed(row, "id")?,
-        parent_id: parsed_or_none(row, "parent_id")?,
-        run_id: parsed(row, "run_id")?,
-        created_at: column(row, "created_at")?,
-        body: EntryBody::from_stored(&kind, json(row, "body")?),
+        session_id: id_at(row, 1, "session_id")?,
+        seq: row.get(2).map_err(|error| unreadable("seq", error))?,
+        id: id_at(row, 3, "id")?,
+        parent_id: match row.get_ref(4) {
+            Ok(ValueRef::Null) => None,
+            _ => Some(id_at(row, 4, "parent_id")?),
+        },
+        run_id: run_of(row)?,
+        created_at: row.get(8).map_err(|error| unreadable("created_at", error))?,
+        body: body.map_err(|error| unreadable("body", error))?,
     })
+}
+
+/// Whose line it is.
+pub(crate) fn run_of(row: &Row<'_>) -> Result<RunId> {
+    id_at(row, 5, "run_id")
+}
+
+fn id_at<T: FromStr<Err: Display>>(row: &Row<'_>, place: usize, name: &str) -> Result<T> {
+    text_at(row, place, name)?.parse().map_err(|error| unreadable(name, error))
+}
+
+fn text_at<'row>(row: &'row Row<'_>, place: usize, name: &str) -> Result<&'row str> {
+    let value = row.get_ref(place).map_err(|error| unreadable(name, error))?;
+    value.as_str().map_err(|error| unreadable(name, error))
 }

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row, params};
 use tidegate_protocol::{Entry, SessionId};
 use tidegate_storage::{Context, ContextLimits, ContextReader, Lease, Result};
 
-use crate::chain::{Segment, Taken, entry, segments};
-use crate::rows::{column, first, parsed, unsigned};
+use crate::chain::{Segment, Taken, entry, run_of, segments};
+use crate::rows::{column, first, unsigned};
 
 /// A log as far as its context depends on it.
 struct Log {
@@ -80,7 +80,7 @@ fn newest(
     let tenant = lease.tenant().as_str();
     let mut reader = ContextReader::new(lease, limits);
     let mut take = |row: &Row<'_>| -> Result<Taken> {
-        if !reader.wants(column::<i64>(row, "bytes")?.unsigned_abs(), parsed(row, "run_id")?) {
+        if !reader.wants(column::<i64>(row, "bytes")?.unsigned_abs(), run_of(row)?) {
             return Ok(Taken::Enough);
         }
         reader.take(entry(row)?);

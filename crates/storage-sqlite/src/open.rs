@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tidegate_storage::{Result, SCHEMA, SchemaFit, StoreError, judge};
 
@@ -166,6 +167,9 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     // Another process may be recovering the WAL; that is short.
     connection.busy_timeout(Duration::from_secs(5)).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(128);
+    // Otherwise SQLite prepares a statement anew whenever a `LIMIT ?` is bound, on the way of every turn. Partial indexes
+    // are therefore met with literals only.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
     if flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
         connection.pragma_update(None, "journal_mode", "wal").map_err(store_error)?;
         connection.pragma_update(None, "synchronous", "full").map_err(store_error)?;

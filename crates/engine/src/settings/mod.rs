@@ -49,6 +49,7 @@ pub struct Settings {
     zone: Zone,
     /// What the configuration holds that must not leave.
     secrets: Vec<NamedSecret>,
+    pipelines: tools::Pipelines,
 }
 
 /// What somebody asks for beyond the agent's own settings.
@@ -70,7 +71,14 @@ impl Settings {
         // A zone that the system does not know was refused when the file was read.
         let zone = config.budgets.timezone.as_deref().and_then(Zone::find).unwrap_or_default();
         let (revision, secrets) = (loaded.hash.clone(), loaded.secrets());
-        Self { revision, config: Box::new(config), catalogue, zone, secrets }
+        Self {
+            revision,
+            config: Box::new(config),
+            catalogue,
+            zone,
+            secrets,
+            pipelines: tools::Pipelines::default(),
+        }
     }
 
     pub fn language(&self) -> Language {

@@ -14,7 +14,7 @@ pub(crate) fn settings(config: Value) -> Settings {
     let config: tidegate_config::schema::Config = serde_json::from_value(config).unwrap();
     let zone = config.budgets.timezone.as_deref().and_then(Zone::find).unwrap_or_default();
     let catalogue = Catalogue::new(&config, std::path::Path::new(""));
-    Settings { revision: "r".to_owned(), config: Box::new(config), catalogue, zone, secrets: Vec::new() }
+    Settings { revision: "r".to_owned(), config: Box::new(config), catalogue, zone, ..Settings::default() }
 }
 
 fn scope() -> Scope {

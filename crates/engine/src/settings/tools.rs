@@ -1,6 +1,7 @@
 //! From configuration to the stages of the tool policy, and to what else holds for tools.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_config::schema::{
@@ -46,6 +47,35 @@ pub struct ToolContext<'a> {
     pub provided: &'a [String],
 }
 
+/// Pipelines that were read before. Nearly every turn wants one of a few, and reading one costs more than looking.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pipelines {
+    /// The one that was wanted last comes last.
+    recent: Arc<Mutex<Vec<Known>>>,
+}
+
+type Known = (ToolPolicy, Arc<Pipeline>);
+
+impl Pipelines {
+    const MOST: usize = 16;
+
+    fn of(&self, policy: ToolPolicy) -> Result<Arc<Pipeline>, SettingsError> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = recent.iter().rposition(|(known, _)| *known == policy) {
+            let known = recent.remove(at);
+            let pipeline = Arc::clone(&known.1);
+            recent.push(known);
+            return Ok(pipeline);
+        }
+        let pipeline = Arc::new(Pipeline::new(&policy)?);
+        if recent.len() == Self::MOST {
+            recent.remove(0);
+        }
+        recent.push((policy, Arc::clone(&pipeline)));
+        Ok(pipeline)
+    }
+}
+
 /// The lists of a group, chosen for one sender.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupTools {
@@ -57,7 +87,7 @@ pub struct GroupTools {
 
 impl Settings {
     /// The stages in force for an agent in a situation. Fails when a rule does not do what its examples say.
-    pub fn pipeline(&self, scope: &Scope, context: &ToolContext<'_>) -> Result<Pipeline, SettingsError> {
+    pub fn pipeline(&self, scope: &Scope, context: &ToolContext<'_>) -> Result<Arc<Pipeline>, SettingsError> {
         let agent = &scope.agent;
         let policy = ToolPolicy {
             base: self.tool_base(agent, context),
@@ -66,7 +96,7 @@ impl Settings {
             high_risk: verdict(self.config.tools.high_risk),
             plugins: self.plugins(context),
         };
-        Ok(Pipeline::new(&policy)?)
+        self.pipelines.of(policy)
     }
 
     /// Tools that are not part of the program.

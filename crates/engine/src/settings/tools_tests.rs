@@ -1,5 +1,7 @@
 //! Which tools a configuration leaves to whom.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tidegate_config::schema::{Config, FOREIGN_TOOLS, KNOWN_TOOLS};
 use tidegate_models::Catalogue;
@@ -7,7 +9,6 @@ use tidegate_policy::exec::{Ask, AskFallback, Security};
 use tidegate_policy::tools::{BUILT_IN, Circumstances, Decision, StageKind, Trust, Verdict};
 use tidegate_policy::{Preparation, Prepared, Requester, Subject, SubjectKind};
 use tidegate_protocol::{Risk, Scope, ToolCall, ToolSource};
-use tidegate_runtime::Zone;
 use tidegate_storage::OwnCalls;
 
 use super::{GroupTools, Settings, SettingsError, ToolContext};
@@ -15,13 +16,7 @@ use super::{GroupTools, Settings, SettingsError, ToolContext};
 fn settings(config: Value) -> Settings {
     let config: Config = serde_json::from_value(config).unwrap();
     let catalogue = Catalogue::new(&config, std::path::Path::new(""));
-    Settings {
-        revision: "r".to_owned(),
-        config: Box::new(config),
-        catalogue,
-        zone: Zone::default(),
-        secrets: Vec::new(),
-    }
+    Settings { revision: "r".to_owned(), config: Box::new(config), catalogue, ..Settings::default() }
 }
 
 fn scope(agent: &str) -> Scope {
@@ -230,4 +225,16 @@ fn the_configuration_knows_every_tool_that_policy_knows() {
         assert!(KNOWN_TOOLS.contains(&name) || FOREIGN_TOOLS.contains(&name), "{name}");
     }
     assert!(KNOWN_TOOLS.iter().all(|name| BUILT_IN.contains(name)));
+}
+
+#[test]
+fn a_pipeline_is_read_once_for_the_same_situation_and_never_for_another() {
+    let settings = settings(json!({"tools": {"profile": "safe"}}));
+    let read = |context: &ToolContext<'_>| settings.pipeline(&scope("main"), context).unwrap();
+    let usual = read(&ToolContext::default());
+    assert!(Arc::ptr_eq(&usual, &read(&ToolContext::default())));
+    let narrowed = read(&ToolContext { wanted: Some(&[]), ..ToolContext::default() });
+    assert!(!Arc::ptr_eq(&usual, &narrowed));
+    assert_eq!(narrowed.tools(["read"], Trust::Normal), Vec::<&str>::new());
+    assert_eq!(usual.tools(["read"], Trust::Normal), ["read"]);
 }
