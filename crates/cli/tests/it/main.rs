@@ -14,6 +14,7 @@ mod config;
 mod contract;
 mod damage;
 mod disk;
+mod egress;
 mod gateway;
 mod home;
 mod injection;
