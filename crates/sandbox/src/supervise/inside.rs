@@ -8,12 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::restriction::{OwnLimits, Restriction};
-use super::{folder, launch};
+use super::{BRIDGE, folder, launch};
 use crate::hold::{Bridge, Inside};
 use crate::order::Failure;
-
-/// How a process is started to be the bridge.
-pub(super) const BRIDGE: &str = "bridge";
 
 /// Supervisors and the bridge, which are no programs of the plan.
 const OURS: u64 = 8;

@@ -47,6 +47,12 @@ use watchdog::Watchdog;
 
 pub(crate) use launch::identify;
 
+/// How a process is started to be the bridge.
+pub(crate) const BRIDGE: &str = "bridge";
+
+/// What a bridge that opened its own port says when it listens.
+pub(crate) const READY: &str = "ready";
+
 /// How long programs have to clean up when somebody wants them gone.
 const GRACE: Duration = Duration::from_millis(200);
 
@@ -59,8 +65,8 @@ const TIDYING: Duration = Duration::from_secs(3);
 /// other thread may run, and nothing may have been read from the standard input.
 pub fn supervise() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(socket) = bridge_to() {
-        return bridge::carry(socket.as_ref());
+    if let Some((socket, port)) = bridge_to() {
+        return bridge::carry(socket.as_ref(), port);
     }
     match begin() {
         Ok((control, streams, order)) => {
@@ -72,11 +78,12 @@ pub fn supervise() -> ExitCode {
     }
 }
 
-/// Where the bridge leads, if this process was started to be it.
+/// Where the bridge leads, if this process was started to be it, and the port it has to open, if it gets none.
 #[cfg(target_os = "linux")]
-fn bridge_to() -> Option<std::ffi::OsString> {
-    let mut words = std::env::args_os().skip_while(|word| word != inside::BRIDGE).skip(1);
-    words.next()
+fn bridge_to() -> Option<(std::ffi::OsString, Option<u16>)> {
+    let mut words = std::env::args_os().skip_while(|word| word != BRIDGE).skip(1);
+    let socket = words.next()?;
+    Some((socket, words.next().and_then(|port| port.to_str()?.parse().ok())))
 }
 
 fn begin() -> io::Result<(Control, Streams, Order)> {

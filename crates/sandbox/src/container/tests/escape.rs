@@ -108,16 +108,6 @@ async fn a_container_without_network_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn hosts_by_a_list_are_refused_and_not_opened_to_all() {
-    let Some(room) = room().await else { return };
-    let mut confinement = room.confinement();
-    confinement.network = Network::Allowlist(vec!["example.com".to_owned()]);
-    let facts = room.container.facts.get().unwrap().clone();
-    let refused = Container::held(&room.container, &confinement, facts).err();
-    assert!(matches!(refused, Some(RunError::Unavailable { profile: "container", .. })), "{refused:?}");
-}
-
-#[tokio::test]
 async fn a_container_can_neither_mount_nor_trace_nor_gain_rights() {
     let Some(room) = room().await else { return };
     let text = format!(
