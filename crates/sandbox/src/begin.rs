@@ -80,7 +80,8 @@ pub(crate) async fn begin(
 ) -> Result<HostRun, RunError> {
     let proxy = way.site().open_way_out(way.confinement())?;
     let socket = proxy.as_ref().map(|proxy| proxy.socket.clone());
-    let Prepared { order, keeps } = way.prepare(Beginning { plan, start, proxy: socket }).await?;
+    let Prepared { mut order, keeps } = way.prepare(Beginning { plan, start, proxy: socket }).await?;
+    order.watch = sink.wants_refusals();
     let keeps = Box::new((keeps, proxy.map(|proxy| proxy.running)));
     way.site().host.start_order(order, Some(keeps), start, sink).await
 }

@@ -129,6 +129,7 @@ impl Machine {
                 answer: Some(papers.answer().to_string_lossy().into_owned()),
                 disk: self.confinement.limits.disk,
             })),
+            watch: false,
         };
         Ok((order, papers))
     }

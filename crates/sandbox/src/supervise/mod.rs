@@ -20,6 +20,8 @@ mod namespaces;
 mod restriction;
 mod signals;
 #[cfg(target_os = "linux")]
+mod trace;
+#[cfg(target_os = "linux")]
 mod watchdog;
 
 use std::io;
@@ -33,7 +35,7 @@ use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
 #[cfg(target_os = "linux")]
-use crate::hold::Landlock;
+use crate::hold::{Inside, Landlock};
 use crate::hold::{Elsewhere, Hold};
 use crate::order::{Ending, Failure, Order, Report};
 use crate::vessel::Vessel;
@@ -42,6 +44,8 @@ use control::{Control, Demand, Streams};
 use launch::Common;
 #[cfg(target_os = "linux")]
 use restriction::{OwnLimits, Restriction};
+#[cfg(target_os = "linux")]
+use trace::Tracer;
 #[cfg(target_os = "linux")]
 use watchdog::Watchdog;
 
@@ -106,7 +110,7 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
 
 /// Goes where the programs are to run.
 fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
-    let Order { steps, cwd, env, terminal, hold: _ } = order;
+    let Order { steps, cwd, env, terminal, hold: _, watch: _ } = order;
     let Streams { stdin, stdout, stderr } = streams;
     folder::enter(&cwd).map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
     if terminal {
@@ -169,10 +173,7 @@ impl Supervision {
                 self.run_restricted(&hold, order, streams)
             }
             #[cfg(target_os = "linux")]
-            Hold::Inside(inside) => match inside::settle(&inside) {
-                Ok(()) => self.run_here(order, streams),
-                Err(failure) => Ending::Failed(failure),
-            },
+            Hold::Inside(inside) => self.run_inside(&inside, order, streams),
         };
         // From here on nobody holds the streams but what is about to die.
         let left = self.empty_vessel() + self.children.end();
@@ -189,6 +190,42 @@ impl Supervision {
         match prepare(order, streams) {
             Ok((steps, common)) => self.play(&steps, &common),
             Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    /// In the namespaces, where everything that is started is held already.
+    #[cfg(target_os = "linux")]
+    fn run_inside(&mut self, inside: &Inside, order: Order, streams: Streams) -> Ending {
+        let watch = order.watch;
+        let prepared = inside::settle(inside, watch).and_then(|()| prepare(order, streams));
+        let prepared = prepared.and_then(|(steps, common)| {
+            let filter = watch.then(|| inside.filter.program());
+            let restriction = Restriction { filter, traced: watch, ..Restriction::default() };
+            self.look_at_refusals(watch)?;
+            Ok((steps, Common { restriction: Arc::new(restriction), ..common }))
+        });
+        match prepared {
+            Ok((steps, common)) => self.play(&steps, &common),
+            Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn look_at_refusals(&mut self, watch: bool) -> Result<(), Failure> {
+        if watch {
+            let tracer = Tracer::new()
+                .map_err(|error| Failure::Supervisor(format!("programs cannot be traced: {error}")))?;
+            self.children.tracer = Some(tracer);
+        }
+        Ok(())
+    }
+
+    /// Passes on what programs were refused.
+    #[cfg(target_os = "linux")]
+    fn tell_refusals(&mut self) {
+        let Some(tracer) = &mut self.children.tracer else { return };
+        for refusal in tracer.take() {
+            self.control.report(&Report::Refused(refusal));
         }
     }
 
@@ -213,8 +250,10 @@ impl Supervision {
     /// Every program gives up, before it begins, what it is not to have.
     #[cfg(target_os = "linux")]
     fn run_restricted(&mut self, hold: &Landlock, order: Order, streams: Streams) -> Ending {
+        let watch = order.watch;
         let prepared = prepare(order, streams).and_then(|(steps, common)| {
-            let restriction = self.restriction(hold);
+            self.look_at_refusals(watch)?;
+            let restriction = self.restriction(hold, watch);
             let restriction = restriction
                 .map_err(|error| Failure::Supervisor(format!("Landlock cannot hold programs: {error}")))?;
             Ok((steps, Common { restriction: Arc::new(restriction), ..common }))
@@ -227,13 +266,14 @@ impl Supervision {
     }
 
     #[cfg(target_os = "linux")]
-    fn restriction(&self, hold: &Landlock) -> io::Result<Restriction> {
+    fn restriction(&self, hold: &Landlock, watch: bool) -> io::Result<Restriction> {
         Ok(Restriction {
             groups: self.watchdog.groups.doors()?,
             limits: Some(OwnLimits::of(hold.limits, None)),
             no_capabilities: true,
             rules: Some(restriction::rules(hold)?),
             filter: Some(hold.filter.program()),
+            traced: watch,
         })
     }
 
@@ -275,7 +315,10 @@ impl Supervision {
     fn watch(&mut self, pipeline: &[Pid]) -> Result<Ending, Stop> {
         self.children.follow(pipeline);
         loop {
-            if let Some(ending) = self.children.ending_of(pipeline) {
+            let ending = self.children.ending_of(pipeline);
+            #[cfg(target_os = "linux")]
+            self.tell_refusals();
+            if let Some(ending) = ending {
                 return Ok(ending);
             }
             #[cfg(target_os = "linux")]

@@ -24,6 +24,8 @@ pub(super) struct Restriction {
     pub(super) no_capabilities: bool,
     pub(super) rules: Option<OwnedFd>,
     pub(super) filter: Option<Program>,
+    /// Whether its supervisor looks at what it is refused.
+    pub(super) traced: bool,
 }
 
 /// What each process is held to by itself. All of them together are the watchdog's business.
@@ -64,6 +66,9 @@ impl Restriction {
         }
         if self.no_capabilities {
             give_up_capabilities()?;
+        }
+        if self.traced {
+            super::trace::be_traced()?;
         }
         if let Some(rules) = &self.rules {
             hold_to(rules)?;

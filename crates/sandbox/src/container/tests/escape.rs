@@ -7,10 +7,9 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-use tidegate_policy::{Access, Exit, Network, Resource, RunError};
+use tidegate_policy::{Access, Exit, Resource};
 
 use super::{room, run_in};
-use crate::container::Container;
 use crate::tests::{carriers, script};
 
 /// Runs a text and says how it ended and what it printed.

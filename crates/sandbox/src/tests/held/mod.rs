@@ -3,6 +3,7 @@
 mod escape;
 mod limits;
 mod network;
+mod refusals;
 mod work;
 
 use std::collections::BTreeMap;
