@@ -148,14 +148,18 @@ impl Resource {
     }
 }
 
-/// For people.
+/// For people, wherever the end of a program is told.
 impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Code(code) => write!(f, "it ended with status {code}"),
-            Self::Signal(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::Code(code) => write!(f, "it ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
             Self::Killed => f.write_str("it was killed"),
-            Self::Limit { what, limit } => write!(f, "it used more than {}", what.amount(*limit)),
+            Self::Limit { what, limit } => write!(
+                f,
+                "it was killed because its programs used more than {} together (agents.defaults.sandbox.limits)",
+                what.amount(*limit)
+            ),
             Self::Failed(error) => error.fmt(f),
         }
     }
