@@ -31,8 +31,7 @@ impl Site {
     pub(crate) fn open_way_out(&self, confinement: &Confinement) -> Result<Option<Proxy>, RunError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let Network::Allowlist(hosts) = &confinement.network else { return Ok(None) };
-        let unavailable =
-            |why: String| RunError::Unavailable { profile: confinement.profile.name(), why };
+        let unavailable = |why: String| RunError::Unavailable { profile: confinement.profile.name(), why };
         let Some(starter) = &self.proxies else {
             return Err(unavailable("nothing here leads to the hosts of allowHosts".to_owned()));
         };

@@ -10,10 +10,10 @@ mod probe;
 mod runner;
 mod seccomp;
 mod stale;
-mod way_out;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod way_out;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -59,12 +59,7 @@ impl Way for Held {
 
 impl Held {
     /// A container that runs this and nothing else.
-    pub(super) fn order(
-        &self,
-        script: Script,
-        start: Start,
-        out: Option<&WayOut>,
-    ) -> Result<Order, String> {
+    pub(super) fn order(&self, script: Script, start: Start, out: Option<&WayOut>) -> Result<Order, String> {
         let folder = &self.confinement.folder;
         let owner = fs::metadata(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         self.prepare().map_err(|error| format!("{}: {error}", self.own.home.display()))?;

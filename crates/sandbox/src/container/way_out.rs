@@ -36,7 +36,8 @@ impl WayOut {
         if !cfg!(target_os = "linux") {
             return Err("network: allowlist needs the gateway on Linux".to_owned());
         }
-        let maps = fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+        let maps =
+            fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
         let libraries = libraries(&maps);
         let mut mounts =
             vec![(socket.to_owned(), SOCKET.to_owned()), (supervisor.program.clone(), PROGRAM.to_owned())];

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use tidegate_policy::{Access, Confinement, Network, Profile, RunError, Runner};
 
 use super::place::PlaceFolders;
+use super::probe;
 use super::runner::{By, Local, text};
 use super::system::{self, Shown};
-use super::probe;
 use crate::backend::{Backend, Probe};
 use crate::begin::Held;
 use crate::hold;

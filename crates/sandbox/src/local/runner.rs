@@ -59,12 +59,7 @@ struct Placed {
     tmp: String,
 }
 
-fn place(
-    site: &Site,
-    confinement: &Confinement,
-    by: &By,
-    proxy: Option<&Path>,
-) -> Result<Placed, RunError> {
+fn place(site: &Site, confinement: &Confinement, by: &By, proxy: Option<&Path>) -> Result<Placed, RunError> {
     let folders = PlaceFolders::make(&site.places, &confinement.place)?;
     match by {
         By::Landlock => {

@@ -34,9 +34,9 @@ use rustix::fs::Mode;
 use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
+use crate::hold::{Elsewhere, Hold};
 #[cfg(target_os = "linux")]
 use crate::hold::{Inside, Landlock};
-use crate::hold::{Elsewhere, Hold};
 use crate::order::{Ending, Failure, Order, Report};
 use crate::vessel::Vessel;
 use children::Children;

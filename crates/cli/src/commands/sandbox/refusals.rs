@@ -48,7 +48,9 @@ fn line(app: &App, refusal: &Refusal, confinement: &Confinement, keys: &Confinem
     let call = &refusal.call;
     let what = match &refusal.what {
         Refused::Path { path, write: false } => format!("{call} {path}"),
-        Refused::Path { path, write: true } => app.fill(words::REFUSED_CHANGE, &[("call", call), ("path", path)]),
+        Refused::Path { path, write: true } => {
+            app.fill(words::REFUSED_CHANGE, &[("call", call), ("path", path)])
+        }
         Refused::Address(address) => format!("{call} {address}"),
         Refused::Call => call.clone(),
     };

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tidegate_policy::exec::{Plan, PlanPlace};
 use tidegate_policy::{
-    Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Refusal, Requester, RunError, Sink, Start,
-    Stream,
+    Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Refusal, Requester, RunError, Sink,
+    Start, Stream,
 };
 use tidegate_protocol::ErrorCode;
 use tidegate_sandbox::Sandboxes;

@@ -11,8 +11,15 @@ pub(super) struct Call {
 /// What a call is about, by the places of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    Path { at: Option<usize>, path: usize, write: Write },
-    Address { place: usize, length: usize },
+    Path {
+        at: Option<usize>,
+        path: usize,
+        write: Write,
+    },
+    Address {
+        place: usize,
+        length: usize,
+    },
     /// Of a socket: the first argument.
     Family,
     Nothing,
@@ -170,7 +177,9 @@ calls! {
 pub(super) fn of(number: u64) -> Call {
     let known = KNOWN.iter().find(|(known, _, _)| u64::try_from(*known) == Ok(number));
     match known {
-        Some((_, name, meaning)) => Call { name: name.trim_start_matches("SYS_").to_owned(), meaning: *meaning },
+        Some((_, name, meaning)) => {
+            Call { name: name.trim_start_matches("SYS_").to_owned(), meaning: *meaning }
+        }
         None => Call { name: format!("system call {number}"), meaning: Nothing },
     }
 }

@@ -242,7 +242,9 @@ fn plain(path: &Path) -> PathBuf {
 /// Bytes of a program's memory, as many as there are.
 fn memory(pid: Pid, from: u64, count: usize) -> Vec<u8> {
     use std::os::unix::fs::FileExt as _;
-    let Ok(memory) = std::fs::File::open(format!("/proc/{}/mem", pid.as_raw_nonzero())) else { return Vec::new() };
+    let Ok(memory) = std::fs::File::open(format!("/proc/{}/mem", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
     let mut bytes = vec![0; count];
     let mut read = 0;
     // What lies behind the last page is not there; a page is read whole or not at all.

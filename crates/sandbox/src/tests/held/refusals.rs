@@ -56,7 +56,8 @@ raise SystemExit(7)"
         let (exit, seen) = refused(&held, &program).await;
         assert_eq!(exit, Exit::Code(7), "{name}: {seen:?}");
         let wanted = |path: &str| {
-            seen.iter().any(|refusal| matches!(&refusal.what, Refused::Path { path: found, .. } if found == path))
+            seen.iter()
+                .any(|refusal| matches!(&refusal.what, Refused::Path { path: found, .. } if found == path))
         };
         for path in [&secret, "/usr/written", "/usr/by-a-thread", "/usr/by-a-child"] {
             assert!(wanted(path), "{name}: {path} is not among {seen:?}");
