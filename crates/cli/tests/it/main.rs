@@ -7,7 +7,9 @@ mod ask;
 mod asking_tools;
 mod auth;
 mod bad_input;
+mod browsing;
 mod busy;
+
 mod chat;
 mod clock;
 mod config;

@@ -156,8 +156,8 @@ impl Room<'_> {
             };
         }
         told.words(&["--ro-bind", system::SETTINGS, system::SETTINGS]);
-        for secret in system::secrets(Path::new(system::SETTINGS)) {
-            told.cover(&secret)?;
+        for secret in &system::settings().secrets {
+            told.cover(secret)?;
         }
         if let Some(names) = system::name_servers().filter(|_| self.confinement.network == Network::Full) {
             told.same("--ro-bind", &names)?;

@@ -1,6 +1,5 @@
 //! Profile `local` without bubblewrap: Landlock and seccomp hold programs on the machine itself.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -97,9 +96,8 @@ pub(super) fn rules(confinement: &Confinement, folders: &PlaceFolders) -> Result
             readable.push(text(&folder)?);
         }
     }
-    let settings = Path::new(system::SETTINGS);
-    for path in system::without(settings, &system::secrets(settings)) {
-        readable.push(text(&path)?);
+    for path in &system::settings().open {
+        readable.push(text(path)?);
     }
     if let Some(names) = system::name_servers().filter(|_| confinement.network == Network::Full) {
         readable.push(text(&names)?);
