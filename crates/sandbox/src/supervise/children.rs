@@ -10,6 +10,8 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::control::Control;
 #[cfg(target_os = "linux")]
+use super::modes::Modes;
+#[cfg(target_os = "linux")]
 use super::trace::Tracer;
 use crate::order::Ending;
 
@@ -25,6 +27,9 @@ pub(super) struct Children {
     followed: HashMap<Pid, Option<Ending>>,
     /// Become readable when one of these ends; closed when it has.
     handles: HashMap<Pid, Option<OwnedFd>>,
+    /// Changes the modes of files for them, where they may not do it themselves.
+    #[cfg(target_os = "linux")]
+    pub(super) modes: Option<Modes>,
     /// Looks at what they are refused, for somebody who wants to know.
     #[cfg(target_os = "linux")]
     pub(super) tracer: Option<Tracer>,
@@ -53,7 +58,7 @@ impl Children {
     }
 
     /// Waits until something ended, the gateway said something, or some time passed.
-    pub(super) fn wait(&self, control: &Control, at_most: Duration) {
+    pub(super) fn wait(&mut self, control: &Control, at_most: Duration) {
         let mut at_most = at_most;
         let mut events = vec![PollFd::new(control, PollFlags::IN)];
         for handle in self.handles.values() {
@@ -62,6 +67,10 @@ impl Children {
                 None => at_most = at_most.min(LOOK_CLOSELY),
             }
         }
+        #[cfg(target_os = "linux")]
+        let sources: Vec<_> = self.modes.iter().flat_map(Modes::sources).collect();
+        #[cfg(target_os = "linux")]
+        events.extend(sources.iter().map(|source| PollFd::new(source, PollFlags::IN)));
         #[cfg(target_os = "linux")]
         events.extend(self.tracer.as_ref().map(|tracer| PollFd::new(tracer, PollFlags::IN)));
         let at_most = Timespec {
@@ -73,6 +82,10 @@ impl Children {
         #[cfg(target_os = "linux")]
         if let Some(tracer) = &self.tracer {
             tracer.heard();
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(modes) = &mut self.modes {
+            modes.attend();
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn settle(inside: &Inside, watch: bool) -> Result<(), Failure> {
         let processes = u64::from(inside.limits.processes) + OURS;
         OwnLimits::of(inside.limits, Some(processes)).apply()?;
         // Who looks at programs does what they may not; then each of them gives it up by itself.
-        if watch { Ok(()) } else { inside.filter.program().apply() }
+        if watch { Ok(()) } else { inside.filter.program().apply().map(drop) }
     };
     give_up().map_err(|error: io::Error| Failure::Supervisor(format!("inside the sandbox: {error}")))
 }

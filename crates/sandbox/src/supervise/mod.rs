@@ -15,6 +15,10 @@ mod groups;
 mod inside;
 mod launch;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod modes;
+#[cfg(target_os = "linux")]
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod restriction;
@@ -42,6 +46,8 @@ use crate::vessel::Vessel;
 use children::Children;
 use control::{Control, Demand, Streams};
 use launch::Common;
+#[cfg(target_os = "linux")]
+use modes::Modes;
 #[cfg(target_os = "linux")]
 use restriction::{OwnLimits, Restriction};
 #[cfg(target_os = "linux")]
@@ -266,13 +272,16 @@ impl Supervision {
     }
 
     #[cfg(target_os = "linux")]
-    fn restriction(&self, hold: &Landlock, watch: bool) -> io::Result<Restriction> {
+    fn restriction(&mut self, hold: &Landlock, watch: bool) -> io::Result<Restriction> {
+        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
+        self.children.modes = Some(Modes::new(ours.into(), &hold.writable));
         Ok(Restriction {
             groups: self.watchdog.groups.doors()?,
             limits: Some(OwnLimits::of(hold.limits, None)),
             no_capabilities: true,
             rules: Some(restriction::rules(hold)?),
             filter: Some(hold.filter.program()),
+            door: Some(theirs.into()),
             traced: watch,
         })
     }

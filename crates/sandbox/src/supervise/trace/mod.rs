@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, WaitStatus};
 use tidegate_policy::{Refusal, Refused};
 
+use super::memory;
 use calls::{Call, Meaning};
 
 /// Different refusals that are told. A program that is refused more has shown what it wants.
 const MOST: usize = 500;
-/// Bytes of a path or an address that are read.
-const LONGEST: usize = 4096;
 
 /// A call that was begun.
 #[derive(Clone, Copy)]
@@ -188,7 +187,7 @@ fn judge(pid: Pid, begun: Begun, error: i32) -> Option<Refusal> {
         },
         Meaning::Address { place, length } if calls::cuts_off(error) => {
             let length = usize::try_from(argument(length)).unwrap_or_default();
-            Refused::Address(calls::address(&memory(pid, argument(place), length.min(LONGEST)))?)
+            Refused::Address(calls::address(&memory::read(number(pid), argument(place), length.min(memory::LONGEST)))?)
         }
         Meaning::Family if error == libc::EAFNOSUPPORT || calls::forbids(error) => {
             Refused::Address(calls::family(argument(0)))
@@ -209,8 +208,7 @@ fn is_only_absent(refusal: &Refusal) -> bool {
 
 /// The path that a call was given, from the folder that it counts from.
 fn path_of(pid: Pid, at: Option<u64>, pointer: u64) -> Option<String> {
-    let mut text = memory(pid, pointer, LONGEST);
-    text.truncate(text.iter().position(|byte| *byte == 0)?);
+    let text = memory::text(number(pid), pointer)?;
     let path = PathBuf::from(String::from_utf8_lossy(&text).into_owned());
     if path.as_os_str().is_empty() {
         return None;
@@ -239,23 +237,6 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Bytes of a program's memory, as many as there are.
-fn memory(pid: Pid, from: u64, count: usize) -> Vec<u8> {
-    use std::os::unix::fs::FileExt as _;
-    let Ok(memory) = std::fs::File::open(format!("/proc/{}/mem", pid.as_raw_nonzero())) else {
-        return Vec::new();
-    };
-    let mut bytes = vec![0; count];
-    let mut read = 0;
-    // What lies behind the last page is not there; a page is read whole or not at all.
-    while read < count {
-        let page = 4096 - (usize::try_from(from).unwrap_or_default() + read) % 4096;
-        let end = (read + page).min(count);
-        match memory.read_at(&mut bytes[read..end], from + read as u64) {
-            Ok(got @ 1..) => read += got,
-            _ => break,
-        }
-    }
-    bytes.truncate(read);
-    bytes
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().cast_unsigned()
 }
