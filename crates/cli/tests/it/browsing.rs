@@ -19,7 +19,9 @@ const FORM: &str = "<!doctype html><title>Order</title><h1>Order</h1>\
 fn site(runtime: &Runtime) -> WebServer {
     runtime.block_on(WebServer::answering(|asked| match asked.path.as_str() {
         "/" => Page::html(FORM),
-        "/done" => Page::html(&format!("<title>Done</title><p>thanks, {}", asked.query("name").unwrap_or("?"))),
+        "/done" => {
+            Page::html(&format!("<title>Done</title><p>thanks, {}", asked.query("name").unwrap_or("?")))
+        }
         _ => Page::new(404, "text/plain", "missing"),
     }))
 }

@@ -89,7 +89,8 @@ impl Modes {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut byte = [0];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        rustix::net::recvmsg(&self.door, &mut [io::IoSliceMut::new(&mut byte)], &mut ancillary, flags).ok()?;
+        rustix::net::recvmsg(&self.door, &mut [io::IoSliceMut::new(&mut byte)], &mut ancillary, flags)
+            .ok()?;
         let message = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut received) => received.next(),
             _ => None,

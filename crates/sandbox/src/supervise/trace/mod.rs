@@ -187,7 +187,11 @@ fn judge(pid: Pid, begun: Begun, error: i32) -> Option<Refusal> {
         },
         Meaning::Address { place, length } if calls::cuts_off(error) => {
             let length = usize::try_from(argument(length)).unwrap_or_default();
-            Refused::Address(calls::address(&memory::read(number(pid), argument(place), length.min(memory::LONGEST)))?)
+            Refused::Address(calls::address(&memory::read(
+                number(pid),
+                argument(place),
+                length.min(memory::LONGEST),
+            ))?)
         }
         Meaning::Family if error == libc::EAFNOSUPPORT || calls::forbids(error) => {
             Refused::Address(calls::family(argument(0)))

@@ -357,7 +357,8 @@ async fn no_program_is_made_that_runs_with_the_rights_of_its_owner_on_the_machin
     if !held.backend.probe().await.works() {
         return;
     }
-    let (_, kept) = held.run("touch own; chmod 4755 own; stat -c %a own; chmod 2755 own; stat -c %a own").await;
+    let (_, kept) =
+        held.run("touch own; chmod 4755 own; stat -c %a own; chmod 2755 own; stat -c %a own").await;
     assert_eq!(kept.stdout(), "644\n644\n", "{}", kept.stderr());
 }
 
