@@ -57,8 +57,12 @@ impl Beginning<'_> {
         }
         if self.proxy.is_some() {
             let address = format!("http://127.0.0.1:{PROXY_PORT}");
-            PROXY_VARIABLES.iter().for_each(|name| set(name, &address));
-            NO_PROXY_VARIABLES.iter().for_each(|name| set(name, "localhost,127.0.0.1,::1"));
+            for name in PROXY_VARIABLES {
+                set(name, &address);
+            }
+            for name in NO_PROXY_VARIABLES {
+                set(name, "localhost,127.0.0.1,::1");
+            }
         }
         env
     }

@@ -91,11 +91,10 @@ impl Modes {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         rustix::net::recvmsg(&self.door, &mut [io::IoSliceMut::new(&mut byte)], &mut ancillary, flags)
             .ok()?;
-        let message = ancillary.drain().find_map(|message| match message {
+        ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut received) => received.next(),
             _ => None,
-        });
-        message
+        })
     }
 }
 

@@ -217,8 +217,9 @@ fn path_of(pid: Pid, at: Option<u64>, pointer: u64) -> Option<String> {
     if path.as_os_str().is_empty() {
         return None;
     }
-    let folder = match at.map(|at| at as u32 as i32) {
-        Some(descriptor) if descriptor >= 0 => format!("/proc/{}/fd/{descriptor}", pid.as_raw_nonzero()),
+    // A number below zero stands for the folder that the program is in.
+    let folder = match at.map(|at| i32::try_from(at & 0xffff_ffff)) {
+        Some(Ok(descriptor)) => format!("/proc/{}/fd/{descriptor}", pid.as_raw_nonzero()),
         _ => format!("/proc/{}/cwd", pid.as_raw_nonzero()),
     };
     let from = if path.is_absolute() { PathBuf::from("/") } else { std::fs::read_link(folder).ok()? };
