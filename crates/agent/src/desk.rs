@@ -41,5 +41,5 @@ pub trait Desk: Send + Sync {
     fn catches_up(&self);
 
     /// What a text becomes on its way to whoever asked, if it is sent before the run is over.
-    fn parts(&self, text: &str) -> Vec<NewPart>;
+    async fn parts(&self, text: &str) -> Vec<NewPart>;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_config::schema::ContainerEngine;
 use tidegate_engine::{Home, Settings};
-use tidegate_sandbox::{ContainerSettings, Engine, Sandboxes, Supervisor, containers};
+use tidegate_sandbox::{ContainerSettings, Engine, Sandboxes, Supervisor};
 
 use crate::SUPERVISE;
 use crate::app::App;
@@ -16,17 +16,13 @@ use crate::toolbox::guard;
 /// Nothing is tried before a program is started.
 pub(crate) fn sandboxes(app: &App, home: &Home, settings: &Settings) -> Result<Sandboxes, Failure> {
     let supervisor = Supervisor { program: std::env::current_exe()?, args: vec![SUPERVISE.into()] };
-    let places = home.sandboxes();
-    let mut others = containers(&container_settings(app, settings), &supervisor, &places);
-    #[cfg(target_os = "linux")]
-    others.push(tidegate_sandbox::microvm(
-        microvm_settings(app, settings),
-        supervisor.clone(),
-        places.clone(),
-    ));
     let guard = guard(settings)?.looking_for(&leaks(app, home, settings));
     let proxies = Arc::new(Proxies::new(settings, guard));
-    Ok(others.into_iter().fold(Sandboxes::new(supervisor, places, Some(proxies)), Sandboxes::with))
+    let sandboxes = Sandboxes::new(supervisor, home.sandboxes(), Some(proxies));
+    let sandboxes = sandboxes.with_containers(&container_settings(app, settings));
+    #[cfg(target_os = "linux")]
+    let sandboxes = sandboxes.with_microvm(microvm_settings(app, settings));
+    Ok(sandboxes)
 }
 
 #[cfg(target_os = "linux")]

@@ -123,8 +123,8 @@ impl Desk for RunDesk<'_> {
         self.live.catches_up();
     }
 
-    fn parts(&self, text: &str) -> Vec<NewPart> {
-        let parts = self.core.reply_parts(self.work, &Ok(text.to_owned())).unwrap_or_else(|error| {
+    async fn parts(&self, text: &str) -> Vec<NewPart> {
+        let parts = self.core.reply_parts(self.work, &Ok(text.to_owned())).await.unwrap_or_else(|error| {
             tracing::warn!(%error, run = %self.work.run, "an interim message cannot be rendered");
             Vec::new()
         });

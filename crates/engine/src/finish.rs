@@ -58,17 +58,17 @@ impl Core {
         let mut finish = match end {
             End::Answered(answer) => Finish {
                 entries: answer.entries.clone(),
-                parts: self.answer_parts(work, answer)?,
+                parts: self.answer_parts(work, answer).await?,
                 context_tokens: Some(answer.context_tokens).filter(|tokens| *tokens > 0),
                 ..Finish::bare(Ending::Completed(answer.origin.clone()), principal, now)
             },
             End::Done { text, closes_session } => Finish {
-                parts: self.reply_parts(work, &Ok(text.clone()))?,
+                parts: self.reply_parts(work, &Ok(text.clone())).await?,
                 closes_session: *closes_session,
                 ..Finish::bare(Ending::Completed(of_command()), principal, now)
             },
             End::Failed(error) => Finish {
-                parts: self.reply_parts(work, &Err(error.clone()))?,
+                parts: self.reply_parts(work, &Err(error.clone())).await?,
                 ..Finish::bare(Ending::Failed(error.clone()), principal, now)
             },
             End::Aborted(error) => Finish::bare(Ending::Aborted(error.clone()), principal, now),

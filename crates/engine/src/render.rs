@@ -2,9 +2,10 @@
 
 use tidegate_agent::Answer;
 use tidegate_agent::text::{SentTexts, spoken};
+use tidegate_net::Redacted;
 use tidegate_protocol::{Block, ErrorBody, OutboxId, Part, Quote, Reply, ReplyTarget, Verbose};
 use tidegate_runtime::new_id;
-use tidegate_storage::NewPart;
+use tidegate_storage::{AuditEvent, NewPart};
 
 use crate::error::EngineError;
 use crate::execute::Work;
@@ -14,9 +15,12 @@ use crate::texts;
 /// Characters of a call, or of what came of it, that are told beside an answer.
 const TOLD: usize = 200;
 
+/// What stands where a secret stood.
+const LEAK_MARK: &str = "[***]";
+
 impl Core {
     /// The finished parts of a run's reply; none when its caller waits or its log is the answer.
-    pub(crate) fn reply_parts(
+    pub(crate) async fn reply_parts(
         &self,
         work: &Work,
         outcome: &Result<String, ErrorBody>,
@@ -36,6 +40,7 @@ impl Core {
                 (texts::COULD_NOT_ANSWER.fill(self.settings.language(), &values), Some(error.clone()))
             }
         };
+        let text = self.without_secrets(work, text).await;
         let quote = in_reply_to.as_ref().map(|id| Quote { message_id: id.clone(), text: work.input.text() });
         let reply = Reply {
             channel: channel.clone(),
@@ -55,9 +60,39 @@ impl Core {
             .collect()
     }
 
+    /// A text as it may go out: what is a secret of this installation is taken out of it, told and put on record. In the
+    /// conversation it stays as it was said.
+    async fn without_secrets(&self, work: &Work, text: String) -> String {
+        let Some(Redacted { text, secrets }) = self.toolbox.leaks.redact(&text, LEAK_MARK).await else {
+            return text;
+        };
+        let named = secrets.join(", ");
+        tracing::warn!(run = %work.run, secrets = named, "secrets were taken out of an answer");
+        let event = AuditEvent {
+            action: "reply.redacted",
+            resource_type: "run",
+            resource_id: work.run.to_string(),
+            metadata: serde_json::json!({ "secrets": secrets, "sessionKey": work.key.to_string() }),
+            now: self.clock.now_ms(),
+        };
+        match self.store.audit_event(&work.principal, event).await {
+            Ok(()) => self.unsealed.notify_one(),
+            Err(error) => {
+                self.watch(&error);
+                tracing::warn!(%error, run = %work.run, "that an answer was changed is not on record");
+            }
+        }
+        let told = texts::SECRETS_REMOVED.fill(self.settings.language(), &[("secrets", &named)]);
+        format!("{text}\n\n{told}")
+    }
+
     /// What goes out of an answer: nothing when the agent has nothing to say, said it already, or only shows what it
     /// would do.
-    pub(crate) fn answer_parts(&self, work: &Work, answer: &Answer) -> Result<Vec<NewPart>, EngineError> {
+    pub(crate) async fn answer_parts(
+        &self,
+        work: &Work,
+        answer: &Answer,
+    ) -> Result<Vec<NewPart>, EngineError> {
         let mut sent = SentTexts::default();
         answer.sent.iter().for_each(|text| sent.note(text));
         let mut text = self.told_tools(work.spec.verbose, answer);
@@ -68,7 +103,7 @@ impl Core {
             return Ok(Vec::new());
         }
         text.push_str(said);
-        self.reply_parts(work, &Ok(text))
+        self.reply_parts(work, &Ok(text)).await
     }
 
     /// The tools that were used, for whoever wants to see them before the answer.

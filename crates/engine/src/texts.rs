@@ -4,6 +4,9 @@ tidegate_runtime::texts! {
     COULD_NOT_ANSWER:
         "I could not answer this: {message} [{code}]",
         "这条消息未能得到答复：{message} [{code}]";
+    SECRETS_REMOVED:
+        "(Removed before sending, because it is a secret here: {secrets})",
+        "（发送前已移除的机密：{secrets}）";
     NEW_SESSION:
         "A new conversation begins.",
         "新的对话开始了。";

@@ -30,6 +30,14 @@ pub struct Leak {
     pub secret: String,
 }
 
+/// A text that secrets were taken out of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted {
+    pub text: String,
+    /// Their names, each once.
+    pub secrets: Vec<String>,
+}
+
 /// Finds secrets in what goes out. Clones share what is known. The default knows no secret of this home, but knows what
 /// vendors' keys look like.
 #[derive(Clone, Default)]
@@ -74,6 +82,18 @@ impl LeakScan {
         texts.iter().find_map(|text| find(search.as_deref(), text))
     }
 
+    /// The same for the secrets that are known here, whatever else looks like one.
+    pub async fn find_known(&self, texts: &[&[u8]]) -> Option<Leak> {
+        let search = self.search().await?;
+        texts.iter().find_map(|text| layers(text, |layer| search.find(layer))).map(|secret| Leak { secret })
+    }
+
+    /// The text with `mark` in place of every secret that is known here; nothing if there is none in it.
+    pub async fn redact(&self, text: &str, mark: &str) -> Option<Redacted> {
+        let search = self.search().await?;
+        search.redact(text, mark)
+    }
+
     async fn search(&self) -> Option<Arc<Search>> {
         let source = self.source.clone()?;
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -91,13 +111,15 @@ impl LeakScan {
 }
 
 fn find(search: Option<&Search>, text: &[u8]) -> Option<Leak> {
+    let look = |layer: &[u8]| search.and_then(|search| search.find(layer)).or_else(|| shape(layer));
+    layers(text, look).map(|secret| Leak { secret })
+}
+
+/// The first answer about a text as it is, and behind one and two layers of percent signs.
+fn layers<T>(text: &[u8], look: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let once = without_percents(text);
     let twice = once.as_deref().and_then(without_percents);
-    let layers = [Some(text), once.as_deref(), twice.as_deref()];
-    layers.into_iter().flatten().find_map(|layer| {
-        let found = search.and_then(|search| search.find(layer));
-        found.or_else(|| shape(layer)).map(|secret| Leak { secret })
-    })
+    [Some(text), once.as_deref(), twice.as_deref()].into_iter().flatten().find_map(look)
 }
 
 /// A key of a vendor, whoever's it is.
@@ -119,6 +141,26 @@ impl Search {
             return None;
         }
         AhoCorasick::new(&patterns).ok().map(|automaton| Self { automaton, names })
+    }
+
+    fn redact(&self, text: &str, mark: &str) -> Option<Redacted> {
+        let (mut kept, mut secrets, mut end) = (String::new(), Vec::new(), 0);
+        for found in self.automaton.find_iter(text) {
+            // A form of a secret is text, so that it begins and ends between characters.
+            kept.push_str(text.get(end..found.start()).unwrap_or_default());
+            kept.push_str(mark);
+            end = found.end();
+            secrets.extend(self.names.get(found.pattern().as_usize()).cloned());
+        }
+        kept.push_str(text.get(end..).unwrap_or_default());
+        // Behind percent signs there is no place to put a mark at: nothing of the text is kept.
+        if let Some(hidden) = layers(kept.as_bytes(), |layer| self.find(layer)) {
+            secrets.push(hidden);
+            mark.clone_into(&mut kept);
+        }
+        secrets.sort();
+        secrets.dedup();
+        (!secrets.is_empty()).then_some(Redacted { text: kept, secrets })
     }
 
     fn find(&self, text: &[u8]) -> Option<String> {
@@ -232,6 +274,17 @@ mod tests {
         assert!(find(Some(&search), b"x=of-a-secret").is_some());
         assert!(find(Some(&search), b"authorization: Bearer other").is_none());
         assert!(Search::of(&[("b".to_owned(), Secret::new("short"))]).is_none());
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_a_text_and_named() {
+        let search = search();
+        let text = format!("öne {SECRET} and {} too", STANDARD.encode(SECRET));
+        let Redacted { text, secrets } = search.redact(&text, "[x]").unwrap();
+        assert!(text.starts_with("öne [x] and [x]") && text.ends_with(" too"), "{text}");
+        assert_eq!(secrets, ["env.CANARY"]);
+        assert_eq!(search.redact(&percents(SECRET, true), "[x]").unwrap().text, "[x]");
+        assert_eq!(search.redact("nothing of the kind", "[x]"), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use egress::Egress;
 pub use error::NetError;
 pub use fetch::{Fetch, Fetched, Hosts};
 pub use guard::{Address, BadAllowance, Guard, Resolver, with_query};
-pub use leak::{Leak, LeakScan, NamedSecret};
+pub use leak::{Leak, LeakScan, NamedSecret, Redacted};
 pub use proxy::{EgressProxy, ProxyCounts, ProxyCredential, ProxyLimits, ProxyRules};
 /// What a header may hold.
 pub use tidegate_secrets::Secret;

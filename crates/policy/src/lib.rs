@@ -28,4 +28,4 @@ pub use egress::{BadHostPattern, HostLevel, HostPattern, HostRefusal, HostRules}
 pub use gate::{Gate, Held, Permitted, PermittedPlan};
 pub use models::{ModelPolicies, ModelPolicy, ModelVerdict};
 pub use principal::Principal;
-pub use runner::{Exit, PtySize, Resource, RunError, Runner, Running, Sink, Start, Stream};
+pub use runner::{Exit, PtySize, Refusal, Refused, Resource, RunError, Runner, Running, Sink, Start, Stream};

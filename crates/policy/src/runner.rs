@@ -51,6 +51,38 @@ pub enum Stream {
 /// Takes output. It must not block for long, and it keeps what it wants: the rest is gone.
 pub trait Sink: Send + Sync {
     fn write(&self, stream: Stream, bytes: &[u8]);
+
+    /// Whether it wants to know what programs are refused. To find that out makes them many times slower.
+    fn wants_refusals(&self) -> bool {
+        false
+    }
+
+    /// Takes something that a program was refused.
+    fn refused(&self, _refusal: &Refusal) {}
+}
+
+/// Something that a program in a sandbox wanted and did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// The system call.
+    pub call: String,
+    pub what: Refused,
+    /// The error that the program got, as the system numbers them.
+    pub error: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Refused {
+    Path {
+        path: String,
+        write: bool,
+    },
+    /// A place in a network, a socket of this machine, or a whole kind of them.
+    Address(String),
+    /// The call itself.
+    Call,
 }
 
 /// A plan under way. Dropping it kills everything that it started.
@@ -116,14 +148,18 @@ impl Resource {
     }
 }
 
-/// For people.
+/// For people, wherever the end of a program is told.
 impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Code(code) => write!(f, "it ended with status {code}"),
-            Self::Signal(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::Code(code) => write!(f, "it ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
             Self::Killed => f.write_str("it was killed"),
-            Self::Limit { what, limit } => write!(f, "it used more than {}", what.amount(*limit)),
+            Self::Limit { what, limit } => write!(
+                f,
+                "it was killed because its programs used more than {} together (agents.defaults.sandbox.limits)",
+                what.amount(*limit)
+            ),
             Self::Failed(error) => error.fmt(f),
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown};
 use rustix::process::{Pid, Signal, kill_process};
-use tidegate_policy::{Exit, RunError, Sink, Stream};
+use tidegate_policy::{Exit, Refusal, Refused, RunError, Sink, Stream};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(13);
 
 /// How long output is awaited from pipes that something which cannot be killed still holds.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// The error of what is not there.
+const ABSENT: i32 = libc::ENOENT;
 
 pub(crate) struct Attendant {
     pub(crate) supervisor: Supervisor,
@@ -98,7 +101,7 @@ impl Attendant {
         tokio::pin!(output);
         let mut drained = false;
         let outcome = {
-            let talking = talk.until_the_end(self.starting, || tell(started.take(), Ok(pid)));
+            let talking = talk.until_the_end(self.starting, &*self.sink, || tell(started.take(), Ok(pid)));
             tokio::pin!(talking);
             loop {
                 tokio::select! {
@@ -124,6 +127,24 @@ impl Attendant {
                 self.exit.send_replace(Some(exit));
             }
         }
+    }
+}
+
+/// A file that is not there inside was withheld only if it is there outside.
+fn is_refusal(refusal: &Refusal) -> bool {
+    match &refusal.what {
+        Refused::Path { path, write: false } if refusal.error == ABSENT => {
+            std::fs::symlink_metadata(path).is_ok()
+        }
+        // One that is to be made lacks its folder.
+        Refused::Path { path, write: true } if refusal.error == ABSENT => {
+            let folder = std::path::Path::new(path).parent();
+            folder.is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok())
+        }
+        Refused::Address(address) if refusal.error == ABSENT => {
+            address.strip_prefix("unix:").is_some_and(|path| std::fs::symlink_metadata(path).is_ok())
+        }
+        _ => true,
     }
 }
 
@@ -201,7 +222,12 @@ impl Talk {
         *self.wishes.borrow() == Wish::Kill || self.wishes.has_changed().is_err()
     }
 
-    async fn until_the_end(&mut self, starting: Duration, mut on_started: impl FnMut()) -> Outcome {
+    async fn until_the_end(
+        &mut self,
+        starting: Duration,
+        sink: &dyn Sink,
+        mut on_started: impl FnMut(),
+    ) -> Outcome {
         let order = std::mem::take(&mut self.order);
         match timeout(PATIENCE, self.say(&order)).await {
             Ok(Ok(())) => {}
@@ -225,6 +251,11 @@ impl Talk {
                         on_started();
                         started = true;
                         deadline = deadline.filter(|_| told);
+                    }
+                    Some(Report::Refused(refusal)) => {
+                        if is_refusal(&refusal) {
+                            sink.refused(&refusal);
+                        }
                     }
                     Some(Report::Ended(ending)) => return Outcome::Ended(ending),
                     None => return Outcome::Lost,

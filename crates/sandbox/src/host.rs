@@ -42,7 +42,6 @@ impl Host {
     }
 
     /// How supervisors are started.
-    #[cfg(target_os = "linux")]
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }

@@ -24,6 +24,7 @@
 
 mod attend;
 mod backend;
+mod begin;
 mod container;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -43,6 +44,7 @@ mod sandboxes;
 mod script;
 #[cfg(target_os = "linux")]
 mod seccomp;
+mod site;
 mod supervise;
 mod sweep;
 #[cfg(test)]
@@ -52,10 +54,10 @@ mod vessel;
 mod wires;
 
 pub use backend::{Backend, Probe};
-pub use container::{ContainerSettings, Engine, containers};
+pub use container::{ContainerSettings, Engine};
 pub use host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
-pub use microvm::{MicrovmSettings, microvm};
+pub use microvm::MicrovmSettings;
 pub use proxy::ProxyStarter;
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tidegate_policy::exec::{Plan, Step};
-use tidegate_policy::{Exit, Resource, RunError};
+use tidegate_policy::{Exit, Refusal, Resource, RunError};
 
 use crate::hold::Hold;
 
@@ -26,12 +26,16 @@ pub(crate) struct Order {
     /// Whether the output is a terminal that the programs are to have as theirs.
     pub(crate) terminal: bool,
     pub(crate) hold: Hold,
+    /// Whether somebody wants to know what the programs are refused.
+    pub(crate) watch: bool,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The first programs are running.
     Started,
+    /// A program wanted something and did not get it.
+    Refused(Refusal),
     /// The plan ended and nothing of it is left.
     Ended(Ending),
 }
@@ -63,6 +67,7 @@ impl Order {
             env: plan.env().clone(),
             terminal,
             hold,
+            watch: false,
         }
     }
 }

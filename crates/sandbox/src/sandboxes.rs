@@ -11,21 +11,21 @@ use tidegate_policy::{
 use tokio::sync::OnceCell;
 
 use crate::backend::{Backend, Probe};
+use crate::container::{ContainerSettings, containers};
 use crate::host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
-use crate::local::{Bubblewrap, Landlock, Local};
+use crate::local::{Bubblewrap, Landlock};
 use crate::proxy::ProxyStarter;
+use crate::site::Site;
 
 /// Everything on this machine that can hold programs.
 ///
 /// Nothing is tried before it is needed: the first start of a program in a profile probes that profile's backends, and
 /// what was found holds for the life of the process.
 pub struct Sandboxes {
-    host: Arc<Host>,
+    site: Arc<Site>,
     /// In the order in which they are preferred.
     backends: Vec<Arc<Probed>>,
-    /// A folder for each place.
-    places: PathBuf,
 }
 
 /// A backend, and what is known about it.
@@ -48,23 +48,22 @@ impl Sandboxes {
     /// Profile `none` and the backends of profile `local`. Each place gets a folder below `places`; without `proxies`
     /// no program reaches the hosts of an allowlist.
     pub fn new(supervisor: Supervisor, places: PathBuf, proxies: Option<Arc<dyn ProxyStarter>>) -> Self {
-        let host = Arc::new(Host::new(supervisor));
-        let sandboxes = Self { host: Arc::clone(&host), backends: Vec::new(), places: places.clone() };
+        let site = Arc::new(Site { host: Arc::new(Host::new(supervisor)), places, proxies });
+        let sandboxes = Self { site: Arc::clone(&site), backends: Vec::new() };
         #[cfg(target_os = "linux")]
         {
-            let local = Arc::new(Local { host, places, proxies });
-            sandboxes.with(Arc::new(Bubblewrap::new(Arc::clone(&local)))).with(Arc::new(Landlock::new(local)))
+            sandboxes.with(Arc::new(Bubblewrap::new(Arc::clone(&site)))).with(Arc::new(Landlock::new(site)))
         }
         #[cfg(not(target_os = "linux"))]
         {
-            drop((host, places, proxies));
+            drop(site);
             sandboxes.with(Arc::new(crate::elsewhere::Elsewhere))
         }
     }
 
     /// Where places have their folders.
     pub fn places(&self) -> &Path {
-        &self.places
+        &self.site.places
     }
 
     /// One more, used for its profile if none before it works.
@@ -72,6 +71,20 @@ impl Sandboxes {
     pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backends.push(Arc::new(Probed { backend, probe: OnceCell::new() }));
         self
+    }
+
+    /// Containers as well, by every engine that the settings name.
+    #[must_use]
+    pub fn with_containers(self, settings: &ContainerSettings) -> Self {
+        containers(settings, &self.site).into_iter().fold(self, Self::with)
+    }
+
+    /// Small machines as well.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn with_microvm(self, settings: crate::microvm::MicrovmSettings) -> Self {
+        let backend = crate::microvm::microvm(settings, &self.site);
+        self.with(backend)
     }
 
     /// Only this backend, where somebody wants to see that very one.
@@ -114,7 +127,7 @@ impl Probed {
 impl Confiner for Sandboxes {
     fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
         if confinement.profile == Profile::None {
-            return Ok(Arc::clone(&self.host) as Arc<dyn Runner>);
+            return Ok(Arc::clone(&self.site.host) as Arc<dyn Runner>);
         }
         let of_profile = |probed: &&Arc<Probed>| probed.backend.profile() == confinement.profile;
         let backends = self.backends.iter().filter(of_profile).map(Arc::clone).collect();

@@ -4,6 +4,7 @@
 //! of another architecture cannot be told apart by number, and end the program.
 
 use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,11 @@ pub(crate) enum Filter {
 
 /// A filter that can be applied between fork and exec.
 #[derive(Debug, Clone)]
-pub(crate) struct Program(Vec<libc::sock_filter>);
+pub(crate) struct Program {
+    steps: Vec<libc::sock_filter>,
+    /// Whether some calls are handed over to somebody.
+    hands_over: bool,
+}
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
@@ -37,7 +42,7 @@ const ARGUMENTS: u32 = 16;
 
 /// `#define`s that the C library's bindings do not have.
 const IOCTL_TIOCLINUX: u32 = 0x541c;
-const FCHMODAT2: libc::c_long = 452;
+pub(crate) const FCHMODAT2: libc::c_long = 452;
 
 /// Looks at things of other programs, of the kernel or of the machine, or makes what the kernel guards less well.
 const REFUSED: &[libc::c_long] = &[
@@ -119,8 +124,8 @@ const UNHELD: &[libc::c_long] = &[
     libc::SYS_semget,
 ];
 
-/// What Landlock does not hold and programs cannot do without: it seems to work and changes nothing.
-const IDLE: &[libc::c_long] = &[
+/// What Landlock does not hold and programs cannot do without: their supervisor does it for them.
+const HANDED_OVER: &[libc::c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     FCHMODAT2,
@@ -176,8 +181,8 @@ impl Filter {
                     program.refuse(call, libc::EPERM);
                 }
             }
-            for &call in IDLE {
-                program.refuse(call, 0);
+            for &call in HANDED_OVER {
+                program.hand_over(call);
             }
             // A pair that keeps to itself is fine; one for datagrams could send them to any name.
             for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
@@ -188,27 +193,34 @@ impl Filter {
 }
 
 impl Program {
-    /// Applies it to the calling thread and everything it starts, for good. Makes system calls only.
-    pub(crate) fn apply(&self) -> io::Result<()> {
+    /// Applies it to the calling thread and everything it starts, for good, and answers where calls that are handed over
+    /// can be taken up. Makes system calls only.
+    pub(crate) fn apply(&self) -> io::Result<Option<OwnedFd>> {
         let filter = libc::sock_fprog {
-            len: self.0.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?,
-            filter: self.0.as_ptr().cast_mut(),
+            len: self.steps.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?,
+            filter: self.steps.as_ptr().cast_mut(),
         };
+        let flags = if self.hands_over { libc::SECCOMP_FILTER_FLAG_NEW_LISTENER } else { 0 };
         #[expect(unsafe_code, reason = "no safe call sets a filter")]
-        // SAFETY: the filter outlives the call, and the kernel copies it.
-        let result = unsafe {
+        // SAFETY: the filter outlives the call, and the kernel copies it; a descriptor it answers with is nobody else's.
+        unsafe {
             if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter)
-        };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+            let mode = libc::SECCOMP_SET_MODE_FILTER;
+            let result = libc::syscall(libc::SYS_seccomp, mode, flags, &raw const filter);
+            match i32::try_from(result) {
+                Ok(listener @ 0..) if self.hands_over => Ok(Some(OwnedFd::from_raw_fd(listener))),
+                Ok(0) => Ok(None),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
     }
 }
 
 /// Puts instructions together. Between two rules the number of the call is what was loaded last.
 #[derive(Default)]
-struct Writer(Vec<libc::sock_filter>);
+struct Writer(Vec<libc::sock_filter>, bool);
 
 impl Writer {
     fn put(&mut self, code: u32, jt: u8, jf: u8, k: u32) {
@@ -246,6 +258,13 @@ impl Writer {
             self.put(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, 0x4000_0000);
             self.answer_error(libc::ENOSYS);
         }
+    }
+
+    /// Leaves a call to whoever listens.
+    fn hand_over(&mut self, call: libc::c_long) {
+        self.skip_unless_equal(number(call), 1);
+        self.answer(libc::SECCOMP_RET_USER_NOTIF);
+        self.1 = true;
     }
 
     fn refuse(&mut self, call: libc::c_long, error: i32) {
@@ -293,7 +312,7 @@ impl Writer {
 
     fn end(mut self) -> Program {
         self.answer(libc::SECCOMP_RET_ALLOW);
-        Program(self.0)
+        Program { steps: self.0, hands_over: self.1 }
     }
 }
 

@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use tidegate_protocol::{AllowRuleId, ApprovalId, RunId, RunState, Scope, TenantId};
 use tidegate_storage::{
-    APPROVAL_GRACE_MS, AllowRule, Answered, Approval, ApprovalFilter, ApprovalState, Approvals, AuditNote,
-    Cancelled, DecideApproval, DecidedApproval, Digest, Principal, Result, StoreError, ToolRecord,
+    APPROVAL_GRACE_MS, AllowRule, Answered, Approval, ApprovalFilter, ApprovalState, Approvals, AuditEvent,
+    AuditNote, Cancelled, DecideApproval, DecidedApproval, Digest, Principal, Result, StoreError, ToolRecord,
     UsedApproval, use_stored,
 };
 
@@ -185,6 +185,19 @@ impl Approvals for PostgresStore {
                 let note = AuditNote::of_tool(tool, principal);
                 let name = store(&tool.tool);
                 put_on_record(transaction, principal.tenant(), "tool", &name, note, tool.now).await
+            })
+        })
+        .await
+    }
+
+    async fn audit_event(&self, principal: &Principal, event: AuditEvent) -> Result<()> {
+        let event = &event;
+        self.write(principal.tenant(), verb!("audit_event"), |Open { transaction, .. }| {
+            Box::pin(async move {
+                let note = AuditNote::of_event(event, principal);
+                let id = store(&event.resource_id);
+                let (tenant, kind) = (principal.tenant(), event.resource_type);
+                put_on_record(transaction, tenant, kind, &id, note, event.now).await
             })
         })
         .await

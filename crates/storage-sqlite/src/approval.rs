@@ -5,8 +5,8 @@ use rusqlite::{Connection, Params, Row, params};
 use tidegate_protocol::{AllowRuleId, ApprovalId, RunId, RunState, Scope, TenantId};
 use tidegate_storage::{
     APPROVAL_GRACE_MS, AllowMatch, AllowRule, Answered, Approval, ApprovalFilter, ApprovalState, Approvals,
-    AuditNote, Cancelled, DecideApproval, DecidedApproval, Digest, Principal, Result, StoreError, ToolRecord,
-    UsedApproval, use_stored,
+    AuditEvent, AuditNote, Cancelled, DecideApproval, DecidedApproval, Digest, Principal, Result, StoreError,
+    ToolRecord, UsedApproval, use_stored,
 };
 
 use crate::audit::{Audit, record};
@@ -167,6 +167,16 @@ impl Approvals for SqliteStore {
         self.write(verb!("audit_tool"), move |connection| {
             let note = AuditNote::of_tool(&tool, &principal);
             put_on_record(connection, principal.tenant(), "tool", &tool.tool, note, tool.now)
+        })
+        .await
+    }
+
+    async fn audit_event(&self, principal: &Principal, event: AuditEvent) -> Result<()> {
+        let principal = principal.clone();
+        self.write(verb!("audit_event"), move |connection| {
+            let note = AuditNote::of_event(&event, &principal);
+            let AuditEvent { resource_type, resource_id, now, .. } = &event;
+            put_on_record(connection, principal.tenant(), resource_type, resource_id, note, *now)
         })
         .await
     }

@@ -59,6 +59,20 @@ pub trait Approvals: Send + Sync {
 
     /// Puts what became of a tool call that belongs to no run on record.
     async fn audit_tool(&self, principal: &Principal, record: ToolRecord) -> Result<()>;
+
+    /// Puts something on record that is neither a run nor a tool call.
+    async fn audit_event(&self, principal: &Principal, event: AuditEvent) -> Result<()>;
+}
+
+/// A line of the audit trail about something that happened by itself: to a service, to an answer on its way out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditEvent {
+    /// `service.started`, `reply.redacted`, …
+    pub action: &'static str,
+    pub resource_type: &'static str,
+    pub resource_id: String,
+    pub metadata: Value,
+    pub now: i64,
 }
 
 /// A line of the audit trail about a tool call.
@@ -199,6 +213,11 @@ impl AuditNote {
         let actor = by.actor().to_owned();
         let metadata = rule.map_or_else(|| json!({}), particulars);
         Self { actor, action: "tool.allowlist.removed".to_owned(), metadata }
+    }
+
+    pub fn of_event(event: &AuditEvent, by: &Principal) -> Self {
+        let AuditEvent { action, metadata, .. } = event;
+        Self { actor: by.actor().to_owned(), action: (*action).to_owned(), metadata: metadata.clone() }
     }
 
     pub fn of_tool(record: &ToolRecord, by: &Principal) -> Self {

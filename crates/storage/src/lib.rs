@@ -26,8 +26,8 @@ mod version;
 
 pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
 pub use approval::{
-    ApprovalFilter, Approvals, AuditNote, Cancelled, DecideApproval, DecidedApproval, Deciding, ToolRecord,
-    UsedApproval, use_stored,
+    ApprovalFilter, Approvals, AuditEvent, AuditNote, Cancelled, DecideApproval, DecidedApproval, Deciding,
+    ToolRecord, UsedApproval, use_stored,
 };
 pub use audit::{AuditContent, AuditTrail, Break, Seal, SealedRow, check, new_salt};
 pub use budget::{

@@ -73,6 +73,7 @@ pub enum Verb {
     RemoveAllowRule,
     TouchAllowRule,
     AuditTool,
+    AuditEvent,
     /// Opening a store that is empty: the verb of the migrator.
     Migrate,
 }
@@ -116,6 +117,7 @@ impl Verb {
         Verb::RemoveAllowRule,
         Verb::TouchAllowRule,
         Verb::AuditTool,
+        Verb::AuditEvent,
         Verb::Migrate,
     ];
 
@@ -159,6 +161,7 @@ impl Verb {
             Self::RemoveAllowRule => "remove_allow_rule",
             Self::TouchAllowRule => "touch_allow_rule",
             Self::AuditTool => "audit_tool",
+            Self::AuditEvent => "audit_event",
             Self::Migrate => "migrate",
         }
     }

@@ -165,7 +165,7 @@ impl Desk for World {
         false
     }
 
-    fn parts(&self, text: &str) -> Vec<NewPart> {
+    async fn parts(&self, text: &str) -> Vec<NewPart> {
         self.note(format!("part {text}"));
         Vec::new()
     }

@@ -189,7 +189,7 @@ impl Run<'_> {
         let steps = self.most_rounds();
         let tool = calls.first().map(|call| call.name.clone()).unwrap_or_default();
         // As before a round that is run: with the commit that puts it into the log, so once.
-        let parts = self.spoken();
+        let parts = self.spoken().await;
         self.unsaid.parts.extend(parts);
         for call in calls {
             let message = match steps {
@@ -222,7 +222,7 @@ impl Run<'_> {
             return Ok(false);
         }
         // The answer stands in the log before what follows it, and is sent before what is said to that.
-        let parts = self.spoken();
+        let parts = self.spoken().await;
         self.commit(Vec::new()).await?;
         self.take_in(JoinMode::FollowUp, parts).await
     }

@@ -32,7 +32,7 @@ impl Run<'_> {
     /// the other.
     pub(super) async fn work(&mut self, calls: Vec<ToolCall>) -> Result<(), Stop> {
         // What was said before the calls goes out before they run: with the commit that puts it into the log, so once.
-        let parts = self.spoken();
+        let parts = self.spoken().await;
         self.unsaid.parts.extend(parts);
         let looks = calls.len() > 1 && calls.iter().all(|call| self.parts.tools.only_looks(&call.name));
         let worked = if looks { self.side_by_side(&calls).await } else { self.in_order(&calls).await };
@@ -46,7 +46,7 @@ impl Run<'_> {
     }
 
     /// What was said last, if it is in no commit yet, as it is sent.
-    pub(super) fn spoken(&self) -> Vec<NewPart> {
+    pub(super) async fn spoken(&self) -> Vec<NewPart> {
         let Some(Line { seq: None, message: message @ Message::Assistant { .. } }) = self.lines.last() else {
             return Vec::new();
         };
@@ -54,7 +54,7 @@ impl Run<'_> {
         if text.trim().is_empty() || is_silent(&text) {
             return Vec::new();
         }
-        self.parts.desk.parts(&text)
+        self.parts.desk.parts(&text).await
     }
 
     async fn in_order(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {

@@ -18,6 +18,15 @@ texts! {
     ENDED_SIGNAL: "it was ended by signal {signal}", "被信号 {signal} 结束";
     ENDED_LIMIT: "it was killed: it used more than {limit}", "已终止：超出上限 {limit}";
     ENDED_KILLED: "it was killed", "已终止";
+    REFUSED: "sandbox: it was refused:", "沙箱：被拒绝的操作：";
+    REFUSED_NOTHING: "sandbox: nothing was refused", "沙箱：没有操作被拒绝";
+    REFUSED_UNSEEN: "sandbox: what was refused cannot be seen in the profile {profile}; the program's own errors say it", "沙箱：配置 {profile} 下无法观察被拒绝的操作，请看程序自己的错误信息";
+    REFUSED_LINE: "  {what}: {error} ({by})", "  {what}：{error}（{by}）";
+    REFUSED_CHANGE: "{call} {path}, to change it", "{call} {path}（写入）";
+    BY_ACCESS: "{key}: \"rw\" allows it", "{key}: \"rw\" 可允许";
+    BY_FOLDER: "outside of what programs see and may change; only {key}: \"none\" opens it", "不在程序可见、可写的范围内；只有 {key}: \"none\" 会放开";
+    BY_NETWORK: "{key} decides about it", "由 {key} 决定";
+    BY_PROFILE: "no key allows it in this profile ({key})", "此配置下没有任何键可允许（{key}）";
     EXPLAIN_TITLES: "what,value,by", "项目,值,由何决定";
     EXPLAIN_PROFILE: "held by", "隔离方式";
     EXPLAIN_FOLDER: "works in", "工作目录";

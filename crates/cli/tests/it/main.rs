@@ -7,13 +7,16 @@ mod ask;
 mod asking_tools;
 mod auth;
 mod bad_input;
+mod browsing;
 mod busy;
+
 mod chat;
 mod clock;
 mod config;
 mod contract;
 mod damage;
 mod disk;
+mod egress;
 mod gateway;
 mod home;
 mod injection;

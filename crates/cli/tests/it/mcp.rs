@@ -98,7 +98,7 @@ fn a_server_is_added_tried_listed_and_removed() {
     assert!(tested["tools"].as_array().unwrap().contains(&json!("mcp.everything.echo")), "{tested}");
     home.call(&["mcp", "add", "broken", "--", "/bin/sh", "-c", "echo no luck >&2; exit 4"]).ok();
     let broken = home.call(&["mcp", "test", "broken", "--json"]).run().json();
-    assert_eq!(broken["error"], "it ended with status 4; it last said: no luck");
+    assert_eq!(broken["error"], "it ended with exit code 4; it last said: no luck");
     let listed = home.call(&["mcp", "list", "--json"]).ok();
     assert!(!said(&listed).contains("hush-hush"));
     let listed = listed.json();

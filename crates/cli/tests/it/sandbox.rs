@@ -133,3 +133,55 @@ fn who_runs_programs_on_the_bare_machine_is_warned() {
     home.write_config("{ tools: { profile: 'coding' } }");
     assert!(!home.call(&["sandbox", "status"]).run().stderr.contains("WARNING"));
 }
+
+/// What `sandbox test` says about a program of Python's, held by either way.
+fn refusals(home: &Home, program: &str) -> Done {
+    home.call(&["sandbox", "test", "--", "/usr/bin/python3", "-c", program]).run()
+}
+
+#[test]
+fn what_a_program_is_refused_is_listed_with_the_key_that_decides() {
+    let home = open();
+    if !works(&home) || !std::path::Path::new("/usr/bin/python3").exists() {
+        return;
+    }
+    let secret = home.root().join("config.json5");
+    let program = format!(
+        "
+import ctypes, os, socket
+def attempt(what):
+    try: what()
+    except OSError as error: print(error)
+attempt(lambda: open('/usr/written', 'w'))
+attempt(lambda: open('{secret}'))
+attempt(lambda: socket.create_connection(('192.0.2.1', 80), 2))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mount(b'none', b'/mnt', b'tmpfs', 0, None)
+libc.ptrace(16, 1, 0, 0)
+open('inside', 'w').write('fine')
+if os.fork() == 0:
+    attempt(lambda: open('/usr/by-a-child', 'w'))
+    os._exit(0)
+os.wait()
+",
+        secret = secret.display()
+    );
+    let done = refusals(&home, &program);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told = |words: &[&str]| {
+        let found = done.stderr.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "{words:?} is not in one line of {}", done.stderr);
+    };
+    told(&["/usr/written", "to change it", "agents.defaults.sandbox.profile"]);
+    told(&["/usr/by-a-child"]);
+    told(&[secret.to_str().unwrap(), "agents.defaults.sandbox.profile"]);
+    told(&["agents.defaults.sandbox.network"]);
+    told(&["  mount: ", "agents.defaults.sandbox.profile"]);
+    told(&["  ptrace: "]);
+    assert!(!done.stderr.contains("/inside"), "{done:?}");
+    home.write_config("{ agents: { defaults: { sandbox: { workspaceAccess: 'ro' } } } }");
+    let done = refusals(&home, "open('no', 'w')");
+    assert!(done.stderr.contains("agents.defaults.sandbox.workspaceAccess: \"rw\""), "{done:?}");
+    let done = home.call(&["sandbox", "test", "--", "/usr/bin/true"]).run();
+    assert!(done.stderr.contains("nothing was refused"), "{done:?}");
+}

@@ -19,14 +19,9 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
             }
         }
     }
-    let agents = root.at(&["agents", "list"]);
-    let sandboxes = root.at(&["agents", "defaults", "sandbox"]).into_iter();
-    let own = agents.iter().flat_map(View::items);
-    for sandbox in sandboxes.chain(own.filter_map(|agent| agent.key("sandbox"))) {
-        lists(&sandbox, found);
-    }
-    for egress in agents.iter().flat_map(View::items).filter_map(|agent| agent.key("egress")) {
-        lists(&egress, found);
+    let usual = root.at(&["agents", "defaults", "sandbox"]);
+    for holder in usual.into_iter().chain(root.of_agents("sandbox")).chain(root.of_agents("egress")) {
+        lists(&holder, found);
     }
 }
 

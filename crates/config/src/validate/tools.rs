@@ -15,9 +15,7 @@ pub(super) const CUSTOM: &str = "tools.custom.";
 
 pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     let tools = root.key("tools");
-    let list = root.at(&["agents", "list"]);
-    let agents: Vec<View<'_>> =
-        list.iter().flat_map(View::items).filter_map(|agent| agent.key("tools")).collect();
+    let agents = root.of_agents("tools");
     let custom_tools = root.at(&["tools", "custom"]);
     let servers = root.at(&["mcp", "servers"]);
     let own = Own {

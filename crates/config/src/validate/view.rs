@@ -38,6 +38,12 @@ impl<'v> View<'v> {
         keys.filter_map(|key| Some((key.as_str(), self.key(key)?)))
     }
 
+    /// What each agent of the list has under this key, asked of the whole document.
+    pub(super) fn of_agents(&self, key: &str) -> Vec<View<'v>> {
+        let list = self.at(&["agents", "list"]);
+        list.iter().flat_map(View::items).filter_map(|agent| agent.key(key)).collect()
+    }
+
     /// The elements of a list; none when it is something else.
     pub(super) fn items(&self) -> impl Iterator<Item = View<'v>> {
         let source = self.source;

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidegate_policy::Confinement;
+use serde_json::Value;
+use tidegate_policy::{Confinement, Principal};
+use tidegate_storage::AuditEvent;
 use tokio::sync::Notify;
 
 use crate::events::EngineEvent;
@@ -138,6 +140,25 @@ impl Engine {
 }
 
 impl Core {
+    /// Puts what became of a service on record. It goes on also where that cannot be written: the log says so.
+    pub(crate) async fn audit_service(&self, service: &Service, action: &'static str, metadata: Value) {
+        let event = AuditEvent {
+            action,
+            resource_type: "service",
+            resource_id: service.spec.name.clone(),
+            metadata,
+            now: self.clock.now_ms(),
+        };
+        let owner = Principal::local_owner(self.tenant.clone());
+        match self.store.audit_event(&owner, event).await {
+            Ok(()) => self.unsealed.notify_one(),
+            Err(error) => {
+                self.watch(&error);
+                tracing::warn!(%error, service = service.spec.name, action, "a service is not on record");
+            }
+        }
+    }
+
     pub(crate) fn tell_service(&self, service: &Arc<Service>, state: ServiceState, error: Option<String>) {
         let now = self.clock.now_ms();
         let status = service.note(|status| {

@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use tidegate_policy::exec::{Plan, PlanPlace};
 use tidegate_policy::{Exit, PermittedPlan, Runner, Running, Start};
 use tidegate_tools::Disk;
@@ -53,6 +54,12 @@ pub(crate) async fn supervise(core: Arc<Core>, service: Arc<Service>) {
             Err(how) => End::Itself { well: false, how },
         };
         service.note(|status| status.pid = None);
+        let how = match &end {
+            End::Itself { how, .. } => how.as_str(),
+            End::Anew => "stopped to be started anew",
+            End::Engine => "stopped with the gateway",
+        };
+        core.audit_service(&service, "service.ended", json!({ "how": how })).await;
         let next = match end {
             End::Engine => break,
             End::Anew => {
@@ -67,6 +74,10 @@ pub(crate) async fn supervise(core: Arc<Core>, service: Arc<Service>) {
                 };
                 failures = if begin.elapsed() >= WELL { 1 } else { failures + 1 };
                 let given_up = spec.attempts.is_some_and(|most| failures > most);
+                if again && given_up {
+                    let metadata = json!({ "how": how, "restarts": failures - 1 });
+                    core.audit_service(&service, "service.gave_up", metadata).await;
+                }
                 Some(ended(&core, &service, how, failures, again, given_up))
             }
         };
@@ -145,11 +156,12 @@ async fn live(core: &Arc<Core>, service: &Arc<Service>) -> Result<End, String> {
     let running = started.map_err(|error| error.to_string()).inspect_err(|why| log.say(why))?;
     log.say(&format!("started as {}", running.pid()));
     service.note(|status| status.pid = Some(running.pid()));
+    core.audit_service(service, "service.started", json!({ "pid": running.pid() })).await;
     if spec.watch.is_none() {
         core.tell_service(service, ServiceState::Running, None);
     }
     let end = tokio::select! {
-        exit = running.wait() => End::Itself { well: exit == Exit::Code(0), how: shown(&exit) },
+        exit = running.wait() => End::Itself { well: exit == Exit::Code(0), how: exit.to_string() },
         how = unhealthy(core, service, &ready) => End::Itself { well: false, how },
         () = service.anew.notified() => End::Anew,
         () = core.stopped.requested() => End::Engine,
@@ -228,16 +240,6 @@ fn ready(core: &Core, spec: &ServiceSpec) -> Result<Ready, String> {
         _ => None,
     };
     Ok(Ready { runner, plan: plan(&spec.argv)?, look })
-}
-
-pub(super) fn shown(exit: &Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit status {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::Killed => "killed".to_owned(),
-        Exit::Limit { what, limit } => format!("more than {} used", what.amount(*limit)),
-        Exit::Failed(error) => error.to_string(),
-    }
 }
 
 #[cfg(test)]

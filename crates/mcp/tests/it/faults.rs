@@ -30,7 +30,7 @@ async fn a_server_that_ends_at_once_is_told_with_its_last_words_and_left_alone_f
     assert!(scene.tools().await.is_empty());
     let status = scene.until(failed).await;
     let Standing::Failed { why, stderr, .. } = status.standing else { panic!() };
-    assert_eq!(why, "it ended with status 3; it last said: I have nothing to say");
+    assert_eq!(why, "it ended with exit code 3; it last said: I have nothing to say");
     assert_eq!(stderr, "I have nothing to say");
     scene.servers.close().await;
 }

@@ -76,7 +76,7 @@ impl Cli {
         let steps = vec![Step { join: Join::Then, pipeline: vec![Launch { program, argv }] }];
         let mut env = self.env.clone();
         env.extend(more);
-        Ok(Order { steps, cwd: "/".to_owned(), env, terminal, hold: Hold::Nothing })
+        Ok(Order { steps, cwd: "/".to_owned(), env, terminal, hold: Hold::Nothing, watch: false })
     }
 
     /// How to reach a container that was made.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tidegate_policy::{Access, Confinement, Network};
 
 use super::probe::Facts;
+use super::way_out::WayOut;
 
 /// For `/run` and `/var/tmp`. They lie in memory, which is limited anyway.
 const SMALL: &str = "rw,nosuid,nodev,mode=1777,size=64m";
@@ -37,6 +38,8 @@ pub(super) struct Making<'a> {
     pub(super) confinement: &'a Confinement,
     /// What a place keeps between its programs.
     pub(super) own: &'a Own,
+    /// What leads to the hosts that may be reached.
+    pub(super) out: Option<&'a WayOut>,
     pub(super) terminal: bool,
     pub(super) input: bool,
 }
@@ -120,6 +123,9 @@ impl Making<'_> {
         }
         for folder in ["/run", "/var/tmp"] {
             two(words, "--tmpfs", &format!("{folder}:{SMALL}"));
+        }
+        for (from, to) in self.out.map(WayOut::mounts).unwrap_or_default() {
+            two(words, "--mount", &bound(from, Path::new(to), Access::ReadOnly));
         }
         two(words, "--mount", &bound(folder, folder, *access));
         for hidden in hidden.iter().filter(|hidden| hidden.starts_with(folder) && *hidden != folder) {

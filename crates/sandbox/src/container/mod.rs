@@ -13,16 +13,17 @@ mod stale;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod way_out;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use tidegate_policy::{Confinement, Network, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Profile, RunError, Runner};
 
 use crate::backend::{Backend, Probe};
-use crate::host::{Host, Supervisor};
+use crate::begin;
+use crate::site::Site;
 use cli::Cli;
 use command::Own;
 use probe::Facts;
@@ -85,18 +86,13 @@ impl ContainerSettings {
     ];
 }
 
-/// A backend for each engine. Each place gets a folder below `places`.
-pub fn containers(
-    settings: &ContainerSettings,
-    supervisor: &Supervisor,
-    places: &std::path::Path,
-) -> Vec<Arc<dyn Backend>> {
+/// A backend for each engine.
+pub(crate) fn containers(settings: &ContainerSettings, site: &Arc<Site>) -> Vec<Arc<dyn Backend>> {
     let backend = |engine: &Engine| -> Arc<dyn Backend> {
-        let host = Arc::new(Host::new(supervisor.clone()));
         Arc::new(Container {
-            cli: Cli::new(*engine, &settings.env, host),
+            cli: Cli::new(*engine, &settings.env, Arc::clone(&site.host)),
             settings: settings.clone(),
-            places: places.to_owned(),
+            site: Arc::clone(site),
             facts: OnceLock::new(),
         })
     };
@@ -107,7 +103,7 @@ pub fn containers(
 struct Container {
     cli: Cli,
     settings: ContainerSettings,
-    places: PathBuf,
+    site: Arc<Site>,
     /// What the probe found out.
     facts: OnceLock<Arc<Facts>>,
 }
@@ -136,18 +132,13 @@ impl Backend for Container {
 
     fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
         let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
-        Ok(Arc::new(self.held(confinement, Arc::clone(facts))?))
+        Ok(Arc::new(begin::Held(self.held(confinement, Arc::clone(facts))?)))
     }
 }
 
 impl Container {
     fn held(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Held, RunError> {
-        if let Network::Allowlist(_) = confinement.network {
-            let why =
-                "a container reaches nothing or everything; `network: \"allowlist\"` needs the profile local";
-            return Err(unavailable(why.to_owned()));
-        }
-        let place = self.places.join(&confinement.place);
+        let place = self.site.places.join(&confinement.place);
         let own = Own { tmp: place.join("tmp"), home: place.join("home") };
         let paths = confinement.hidden.iter().chain([&confinement.folder, &place]);
         if let Some(path) = command::unspeakable(paths) {
@@ -160,6 +151,7 @@ impl Container {
         }
         Ok(Held {
             cli: self.cli.clone(),
+            site: Arc::clone(&self.site),
             facts,
             image: self.settings.image.clone(),
             user: self.settings.user.clone(),
@@ -171,7 +163,7 @@ impl Container {
 
     /// A name for this installation.
     fn home(&self) -> String {
-        let digest = tidegate_policy::Digest::of_text(&self.places.to_string_lossy());
+        let digest = tidegate_policy::Digest::of_text(&self.site.places.to_string_lossy());
         digest.as_str().chars().take(16).collect()
     }
 }

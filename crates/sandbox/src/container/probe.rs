@@ -67,8 +67,8 @@ impl Container {
             .map_err(|_| format!("`{} info` answers with something else than JSON", engine.name()))?;
         let mut facts = read(engine, &info)?;
         if let Some(theirs) = facts.calls.take() {
-            let ours = self.places.join(format!("{}-calls.json", engine.name()));
-            fs::create_dir_all(&self.places)
+            let ours = self.site.places.join(format!("{}-calls.json", engine.name()));
+            fs::create_dir_all(&self.site.places)
                 .and_then(|()| seccomp::write(&theirs, &ours))
                 .map_err(|error| format!("its list of system calls, {}: {error}", theirs.display()))?;
             facts.calls = Some(ours);
@@ -115,7 +115,7 @@ impl Container {
     /// Has a container try what it must not be able to do, and what it must.
     async fn try_one(&self, facts: &Facts) -> Result<(), String> {
         let place = format!("probe-{}", crate::process::ourselves());
-        let root = self.places.join(&place);
+        let root = self.site.places.join(&place);
         let result = match trial(&root) {
             Ok(()) => self.try_in(facts, &place, &root).await,
             Err(error) => Err(format!("{}: {error}", root.display())),
@@ -137,7 +137,7 @@ impl Container {
         };
         let held = self.held(&confinement, Arc::new(facts.clone())).map_err(|error| error.to_string())?;
         let script = Script { text: text(&confinement.folder), values: BTreeMap::new() };
-        let order = held.order(script, Start::default())?;
+        let order = held.order(script, Start::default(), None)?;
         let answer = self.cli.run(order, LIMIT).await?;
         judge(&answer.stdout)?;
         match fs::read_to_string(folder.join("written")) {

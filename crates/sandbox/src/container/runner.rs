@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use tidegate_policy::exec::Plan;
-use tidegate_policy::{Confinement, PermittedPlan, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::{Confinement, RunError, Start};
 
 use super::cli::Cli;
 use super::command::{HOME, Labels, Making, Own};
 use super::probe::Facts;
 use super::unavailable;
+use super::way_out::WayOut;
+use crate::begin::{Beginning, Prepared, Way};
 use crate::hold::{Elsewhere, Hold};
 use crate::order::Order;
 use crate::process::ourselves;
-use crate::running::HostRun;
 use crate::script::{Script, script};
+use crate::site::Site;
 
 /// How much of a place's name its containers have.
 const SHOWN: usize = 24;
@@ -26,6 +27,7 @@ const SHOWN: usize = 24;
 /// An engine that holds programs in one way.
 pub(super) struct Held {
     pub(super) cli: Cli,
+    pub(super) site: Arc<Site>,
     pub(super) facts: Arc<Facts>,
     pub(super) image: String,
     pub(super) user: Option<String>,
@@ -34,33 +36,37 @@ pub(super) struct Held {
     pub(super) confinement: Confinement,
 }
 
-impl Held {
-    /// Everything but the proof that it is permitted.
-    pub(crate) async fn start_plan(
-        &self,
-        plan: &Plan,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<HostRun, RunError> {
-        let mut env = plan.env().clone();
-        for (name, value) in [("HOME", HOME), ("TMPDIR", "/tmp")] {
-            // What the call itself set stays; the rest of the environment is about this machine.
-            if !plan.added_env().contains_key(name) {
-                env.insert(name.to_owned(), value.to_owned());
-            }
-        }
-        let script = script(plan, &env, self.facts.init, start.pty.is_some())
-            .map_err(|bad| RunError::Start { path: self.image.clone(), cause: bad.to_string() })?;
-        let order = self.order(script, start).map_err(unavailable)?;
-        self.cli.host.start_order(order, None, start, sink).await
+#[async_trait]
+impl Way for Held {
+    fn site(&self) -> &Site {
+        &self.site
     }
 
+    fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    async fn prepare(&self, beginning: Beginning<'_>) -> Result<Prepared, RunError> {
+        let env = beginning.env(&[("HOME", HOME), ("TMPDIR", "/tmp")]);
+        let script = script(beginning.plan, &env, self.facts.init, beginning.start.pty.is_some())
+            .map_err(|bad| RunError::Start { path: self.image.clone(), cause: bad.to_string() })?;
+        let out = beginning.proxy.as_deref().map(|proxy| WayOut::new(self.site.host.supervisor(), proxy));
+        let out = out.transpose().map_err(unavailable)?;
+        let order = self.order(script, beginning.start, out.as_ref()).map_err(unavailable)?;
+        Ok(Prepared { order, keeps: None })
+    }
+}
+
+impl Held {
     /// A container that runs this and nothing else.
-    pub(super) fn order(&self, script: Script, start: Start) -> Result<Order, String> {
+    pub(super) fn order(&self, script: Script, start: Start, out: Option<&WayOut>) -> Result<Order, String> {
         let folder = &self.confinement.folder;
         let owner = fs::metadata(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         self.prepare().map_err(|error| format!("{}: {error}", self.own.home.display()))?;
         let user = self.user.clone().unwrap_or_else(|| format!("{}:{}", owner.uid(), owner.gid()));
+        if let Some(out) = out {
+            out.open_to(&user).map_err(|error| format!("the proxy for allowHosts: {error}"))?;
+        }
         let labels = Labels {
             name: name(&self.confinement.place),
             place: self.confinement.place.clone(),
@@ -73,11 +79,13 @@ impl Held {
             labels: &labels,
             confinement: &self.confinement,
             own: &self.own,
+            out,
             terminal: start.pty.is_some(),
             input: start.input,
         };
         let mut words = making.words(script.values.keys());
-        words.extend(["-c".to_owned(), script.text]);
+        let first = out.map(WayOut::command).unwrap_or_default();
+        words.extend(["-c".to_owned(), first + &script.text]);
         let mut order = self.cli.order(words, script.values, start.pty.is_some())?;
         order.hold = Hold::Elsewhere(Box::new(Elsewhere {
             vessel: Some(self.cli.vessel(&labels.name)?),
@@ -109,20 +117,4 @@ fn name(place: &str) -> String {
     let shown: String = place.chars().take(SHOWN).collect();
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     format!("tidegate-{shown}-{}-{number}", ourselves())
-}
-
-#[async_trait]
-impl Runner for Held {
-    fn confines(&self) -> bool {
-        true
-    }
-
-    async fn start(
-        &self,
-        plan: PermittedPlan<'_>,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<Box<dyn Running>, RunError> {
-        Ok(Box::new(self.start_plan(plan.plan(), start, sink).await?))
-    }
 }

@@ -8,10 +8,12 @@ use async_trait::async_trait;
 use tidegate_policy::{Access, Confinement, Network, Profile, RunError, Runner};
 
 use super::place::PlaceFolders;
-use super::runner::{LocalRunner, Way, text};
+use super::probe;
+use super::runner::{By, Local, text};
 use super::system::{self, Shown};
-use super::{Local, probe};
 use crate::backend::{Backend, Probe};
+use crate::begin::Held;
+use crate::site::Site;
 
 /// Where it is looked for. Not by the search path: what is found there decides about everything else.
 const PLACES: &[&str] =
@@ -36,12 +38,12 @@ const KERNEL_HIDDEN: &[&str] =
     &["asound", "kcore", "keys", "key-users", "latency_stats", "timer_list", "timer_stats", "sched_debug"];
 
 pub(crate) struct Bubblewrap {
-    local: Arc<Local>,
+    site: Arc<Site>,
 }
 
 impl Bubblewrap {
-    pub(crate) fn new(local: Arc<Local>) -> Self {
-        Self { local }
+    pub(crate) fn new(site: Arc<Site>) -> Self {
+        Self { site }
     }
 }
 
@@ -71,7 +73,7 @@ impl Backend for Bubblewrap {
         match find() {
             Ok(program) => {
                 let works = format!("{}: own files, processes and network", program.display());
-                probe::probe(&self.local, |confinement| self.runner(confinement), works).await
+                probe::probe(&self.site, |confinement| self.runner(confinement), works).await
             }
             Err(why) => Probe::Fails(why),
         }
@@ -84,7 +86,8 @@ impl Backend for Bubblewrap {
             let folder = confinement.folder.display();
             return Err(unavailable(format!("{folder} cannot be the working folder of a sandbox")));
         }
-        Ok(Arc::new(LocalRunner::new(&self.local, confinement.clone(), Way::Bubblewrap(program))))
+        let (site, confinement) = (Arc::clone(&self.site), confinement.clone());
+        Ok(Arc::new(Held(Local { site, confinement, by: By::Bubblewrap(program) })))
     }
 }
 
@@ -153,8 +156,8 @@ impl Room<'_> {
             };
         }
         told.words(&["--ro-bind", system::SETTINGS, system::SETTINGS]);
-        for secret in system::secrets(Path::new(system::SETTINGS)) {
-            told.cover(&secret)?;
+        for secret in &system::settings().secrets {
+            told.cover(secret)?;
         }
         if let Some(names) = system::name_servers().filter(|_| self.confinement.network == Network::Full) {
             told.same("--ro-bind", &names)?;

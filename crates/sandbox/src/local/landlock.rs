@@ -1,18 +1,19 @@
 //! Profile `local` without bubblewrap: Landlock and seccomp hold programs on the machine itself.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_policy::{Access, Confinement, Network, Profile, RunError, Runner};
 
 use super::place::PlaceFolders;
-use super::runner::{LocalRunner, Way, text};
+use super::probe;
+use super::runner::{By, Local, text};
 use super::system::{self, Shown};
-use super::{Local, probe};
 use crate::backend::{Backend, Probe};
+use crate::begin::Held;
 use crate::hold;
 use crate::seccomp::Filter;
+use crate::site::Site;
 
 /// The first version that also keeps signals and abstract sockets to the sandbox (Linux 6.12).
 const ABI: i32 = 6;
@@ -34,12 +35,12 @@ const FACTS: &[&str] = &[
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 pub(crate) struct Landlock {
-    local: Arc<Local>,
+    site: Arc<Site>,
 }
 
 impl Landlock {
-    pub(crate) fn new(local: Arc<Local>) -> Self {
-        Self { local }
+    pub(crate) fn new(site: Arc<Site>) -> Self {
+        Self { site }
     }
 }
 
@@ -58,7 +59,7 @@ impl Backend for Landlock {
             version if version >= ABI => {
                 let works =
                     format!("version {version}: files, network and signals; programs see that others run");
-                probe::probe(&self.local, |confinement| self.runner(confinement), works).await
+                probe::probe(&self.site, |confinement| self.runner(confinement), works).await
             }
             0 => Probe::Fails("this kernel has no Landlock".to_owned()),
             version => Probe::Fails(format!(
@@ -82,7 +83,8 @@ impl Backend for Landlock {
         if folder.parent().is_none() {
             return refuse("the whole machine cannot be the working folder of a sandbox".to_owned());
         }
-        Ok(Arc::new(LocalRunner::new(&self.local, confinement.clone(), Way::Landlock)))
+        let (site, confinement) = (Arc::clone(&self.site), confinement.clone());
+        Ok(Arc::new(Held(Local { site, confinement, by: By::Landlock })))
     }
 }
 
@@ -94,9 +96,8 @@ pub(super) fn rules(confinement: &Confinement, folders: &PlaceFolders) -> Result
             readable.push(text(&folder)?);
         }
     }
-    let settings = Path::new(system::SETTINGS);
-    for path in system::without(settings, &system::secrets(settings)) {
-        readable.push(text(&path)?);
+    for path in &system::settings().open {
+        readable.push(text(path)?);
     }
     if let Some(names) = system::name_servers().filter(|_| confinement.network == Network::Full) {
         readable.push(text(&names)?);

@@ -10,8 +10,8 @@ use tidegate_policy::{
     Access, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Runner, Sink, Start, Stream,
 };
 
-use super::Local;
 use crate::backend::Probe;
+use crate::site::Site;
 use crate::supervise::identify;
 
 /// A machine under load may need some time; one that does not answer must not hold up everything.
@@ -28,12 +28,12 @@ exit 0";
 
 /// Has a backend hold the script in a folder beside a file that it must not reach. `works` is what is said then.
 pub(super) async fn probe(
-    local: &Local,
+    site: &Site,
     runner: impl Fn(&Confinement) -> Result<Arc<dyn Runner>, RunError>,
     works: String,
 ) -> Probe {
     let said = async {
-        let folder = prepare(&local.places.join(PLACE))?;
+        let folder = prepare(&site.places.join(PLACE))?;
         let confinement = confinement(&folder);
         let runner = runner(&confinement).map_err(|error| error.to_string())?;
         run(runner.as_ref(), &folder).await?;

@@ -4,6 +4,10 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access as RustixAccess, AtFlags};
 
 /// Folders with programs and what they need. Nobody's data lies there.
 const PROGRAMS: &[&str] =
@@ -11,6 +15,9 @@ const PROGRAMS: &[&str] =
 
 /// How many levels of `/etc` are looked at; what is deeper is not shown at all if its folder is not open to everybody.
 const DEPTH: usize = 6;
+
+/// How long what was found in `/etc` is taken for true.
+const FRESH: Duration = Duration::from_secs(10);
 
 /// Settings of the system, some of which are secrets.
 pub(super) const SETTINGS: &str = "/etc";
@@ -36,12 +43,44 @@ pub(super) fn is_shown(path: &Path) -> bool {
     PROGRAMS.iter().chain([&SETTINGS]).any(|folder| path.starts_with(folder))
 }
 
-/// What in a folder of settings not everybody on the machine may read. The gateway may have rights there that programs
-/// in a sandbox are not to have.
-pub(super) fn secrets(folder: &Path) -> Vec<PathBuf> {
+/// How the settings of the system are shown.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// What has to be covered where all of them are shown.
+    pub(super) secrets: Vec<PathBuf>,
+    /// What can be shown where nothing can be covered.
+    pub(super) open: Vec<PathBuf>,
+    read: Instant,
+}
+
+/// The settings as they are, or were a moment ago: to look at a thousand files takes as long as all the rest of a start.
+pub(super) fn settings() -> Arc<Settings> {
+    static KNOWN: Mutex<Option<Arc<Settings>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(settings) = known.as_ref().filter(|settings| settings.read.elapsed() < FRESH) {
+        return Arc::clone(settings);
+    }
+    let folder = Path::new(SETTINGS);
+    let secrets = secrets(folder);
+    let open = without(folder, &secrets);
+    let settings = Arc::new(Settings { secrets, open, read: Instant::now() });
+    *known = Some(Arc::clone(&settings));
+    settings
+}
+
+/// What in a folder of settings not everybody on the machine may read, and the gateway may: programs in a sandbox are not
+/// to have its rights there.
+fn secrets(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     look(folder, DEPTH, &mut found);
+    found.retain(|path| is_ours_to_read(path));
     found
+}
+
+/// Whether the gateway could look at it, or into it.
+fn is_ours_to_read(path: &Path) -> bool {
+    let may = |access| rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok();
+    may(RustixAccess::READ_OK) || (path.is_dir() && may(RustixAccess::EXEC_OK))
 }
 
 fn look(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
@@ -70,7 +109,7 @@ fn is_open(data: &fs::Metadata) -> bool {
 }
 
 /// What of a folder can be shown without any of its secrets: whole folders where there are none, else what is in them.
-pub(super) fn without(folder: &Path, secrets: &[PathBuf]) -> Vec<PathBuf> {
+fn without(folder: &Path, secrets: &[PathBuf]) -> Vec<PathBuf> {
     if secrets.iter().any(|secret| secret == folder) {
         return Vec::new();
     }

@@ -20,7 +20,8 @@ use async_trait::async_trait;
 use tidegate_policy::{Confinement, Network, Profile, RunError, Runner};
 
 use crate::backend::{Backend, Probe};
-use crate::host::{Host, Supervisor};
+use crate::begin::Held;
+use crate::site::Site;
 use probe::Facts;
 use runner::Machine;
 
@@ -34,15 +35,13 @@ pub struct MicrovmSettings {
     pub path: Option<String>,
 }
 
-/// The backend. Each place gets a folder below `places`.
-pub fn microvm(settings: MicrovmSettings, supervisor: Supervisor, places: PathBuf) -> Arc<dyn Backend> {
-    Arc::new(Qemu { settings, host: Arc::new(Host::new(supervisor)), places, facts: OnceLock::new() })
+pub(crate) fn microvm(settings: MicrovmSettings, site: &Arc<Site>) -> Arc<dyn Backend> {
+    Arc::new(Qemu { settings, site: Arc::clone(site), facts: OnceLock::new() })
 }
 
 struct Qemu {
     settings: MicrovmSettings,
-    host: Arc<Host>,
-    places: PathBuf,
+    site: Arc<Site>,
     /// What the probe found out.
     facts: OnceLock<Arc<Facts>>,
 }
@@ -70,14 +69,15 @@ impl Backend for Qemu {
 
     fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
         let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
-        Ok(Arc::new(self.machine(confinement, Arc::clone(facts))?))
+        Ok(Arc::new(Held(self.machine(confinement, Arc::clone(facts))?)))
     }
 }
 
 impl Qemu {
     fn machine(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Machine, RunError> {
         if confinement.network != Network::None {
-            let why = "a machine reaches nothing; `network` has to be \"none\" for it";
+            let why = "a machine reaches nothing: `network` has to be \"none\" for it; hosts by `allowHosts` can be \
+                       reached in the profiles local (with bubblewrap) and container";
             return Err(unavailable(why.to_owned()));
         }
         let programs = guest::programs();
@@ -89,12 +89,12 @@ impl Qemu {
             let why = format!("{} would be shown: it lies in a folder that a machine sees", hidden.display());
             return Err(unavailable(why));
         }
-        let place = self.places.join(&confinement.place);
+        let place = self.site.places.join(&confinement.place);
         if place.to_string_lossy().contains(',') || confinement.folder.to_string_lossy().contains(',') {
             return Err(unavailable("a path with a comma cannot be told to QEMU".to_owned()));
         }
         Ok(Machine {
-            host: Arc::clone(&self.host),
+            site: Arc::clone(&self.site),
             facts,
             cpus: self.settings.cpus,
             place,

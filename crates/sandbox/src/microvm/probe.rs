@@ -12,6 +12,7 @@ use tidegate_policy::{
 
 use super::Qemu;
 use super::kernel::{self, Kernel};
+use crate::begin::Prepared;
 use crate::process::{is_answered_for, ourselves};
 use crate::script::{Script, quoted};
 
@@ -85,7 +86,7 @@ impl Qemu {
     /// Boots a machine, has it try what it must not be able to do, and what it must.
     async fn try_one(&self, facts: &Facts, limit: Duration) -> Result<(), String> {
         let place = format!("probe-qemu-{}-0", ourselves());
-        let root = self.places.join(&place);
+        let root = self.site.places.join(&place);
         let made = fs::create_dir_all(root.join("work"))
             .and_then(|()| fs::write(root.join("secret"), "not for machines"));
         let result = match made {
@@ -117,7 +118,9 @@ impl Qemu {
         );
         let said = Arc::new(Said::default());
         let script = Script { text, values: BTreeMap::new() };
-        let running = machine.start_script(&script, Start::default(), said.clone()).await;
+        let Prepared { order, keeps } =
+            machine.boot(&script, Start::default()).map_err(|error| error.to_string())?;
+        let running = self.site.host.start_order(order, keeps, Start::default(), said.clone()).await;
         let running = running.map_err(|error| error.to_string())?;
         let exit = tokio::time::timeout(limit, running.wait()).await;
         let heard = said.text();
@@ -133,7 +136,7 @@ impl Qemu {
     /// Removes what machines of gateways that are gone have left.
     fn remove_stale(&self) {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        for place in entries(&self.places) {
+        for place in entries(&self.site.places) {
             for paper in entries(&place.path()) {
                 let name = paper.file_name().to_string_lossy().into_owned();
                 if name.starts_with("machine-") && !is_answered_for(&name) {

@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_policy::exec::{Join, Launch, Plan, Program, Step};
-use tidegate_policy::{Access, Confinement, PermittedPlan, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::exec::{Join, Launch, Program, Step};
+use tidegate_policy::{Access, Confinement, RunError, Start};
 
 use super::guest::{Guest, Shown, programs};
 use super::probe::Facts;
 use super::unavailable;
+use crate::begin::{Beginning, Prepared, Way};
 use crate::hold::{Elsewhere, Hold};
-use crate::host::Host;
 use crate::order::Order;
 use crate::process::ourselves;
-use crate::running::HostRun;
 use crate::script::{Script, script};
+use crate::site::Site;
 use crate::supervise::identify;
 
 /// Where the home of a place is inside.
@@ -32,7 +32,7 @@ const LEAST_MEMORY: u64 = 192;
 
 /// QEMU, holding programs in one way.
 pub(super) struct Machine {
-    pub(super) host: Arc<Host>,
+    pub(super) site: Arc<Site>,
     pub(super) facts: Arc<Facts>,
     pub(super) cpus: u32,
     pub(super) place: PathBuf,
@@ -59,34 +59,29 @@ impl Drop for Papers {
     }
 }
 
-impl Machine {
-    /// Everything but the proof that it is permitted.
-    pub(crate) async fn start_plan(
-        &self,
-        plan: &Plan,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<HostRun, RunError> {
-        let mut env = plan.env().clone();
-        for (name, value) in [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")] {
-            if !plan.added_env().contains_key(name) {
-                env.insert(name.to_owned(), value.to_owned());
-            }
-        }
-        let script = script(plan, &env, true, start.pty.is_some())
-            .map_err(|bad| RunError::Start { path: "sh".to_owned(), cause: bad.to_string() })?;
-        self.start_script(&script, start, sink).await
+#[async_trait]
+impl Way for Machine {
+    fn site(&self) -> &Site {
+        &self.site
     }
 
-    pub(super) async fn start_script(
-        &self,
-        script: &Script,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<HostRun, RunError> {
+    fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    async fn prepare(&self, beginning: Beginning<'_>) -> Result<Prepared, RunError> {
+        let env = beginning.env(&[("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")]);
+        let script = script(beginning.plan, &env, true, beginning.start.pty.is_some())
+            .map_err(|bad| RunError::Start { path: "sh".to_owned(), cause: bad.to_string() })?;
+        self.boot(&script, beginning.start)
+    }
+}
+
+impl Machine {
+    /// A machine that runs this and nothing else.
+    pub(super) fn boot(&self, script: &Script, start: Start) -> Result<Prepared, RunError> {
         let (order, papers) = self.order(script, start).map_err(unavailable)?;
         let (begin, answer) = (papers.begin(), papers.answer());
-        let running = self.host.start_order(order, Some(Box::new(papers)), start, sink).await?;
         // It has values of the environment in it, and the machine needs it only at its beginning.
         drop(tidegate_runtime::spawn("forget the beginning of a machine", async move {
             while begin.exists() {
@@ -96,7 +91,7 @@ impl Machine {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }));
-        Ok(running)
+        Ok(Prepared { order, keeps: Some(Box::new(papers)) })
     }
 
     fn order(&self, script: &Script, start: Start) -> Result<(Order, Papers), String> {
@@ -134,6 +129,7 @@ impl Machine {
                 answer: Some(papers.answer().to_string_lossy().into_owned()),
                 disk: self.confinement.limits.disk,
             })),
+            watch: false,
         };
         Ok((order, papers))
     }
@@ -204,20 +200,4 @@ fn papers(place: &Path) -> io::Result<Papers> {
     let papers = Papers(place.join(format!("machine-{}-{number}", ourselves())));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&papers.0)?;
     Ok(papers)
-}
-
-#[async_trait]
-impl Runner for Machine {
-    fn confines(&self) -> bool {
-        true
-    }
-
-    async fn start(
-        &self,
-        plan: PermittedPlan<'_>,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<Box<dyn Running>, RunError> {
-        Ok(Box::new(self.start_plan(plan.plan(), start, sink).await?))
-    }
 }

@@ -13,8 +13,9 @@ use tidegate_policy::{
 use super::runner::Machine;
 use super::{MicrovmSettings, Qemu};
 use crate::backend::{Backend as _, Probe};
+use crate::begin::begin;
 use crate::running::HostRun;
-use crate::tests::{Kept, host, script, skip_loudly, until};
+use crate::tests::{Kept, script, site, skip_loudly, until};
 
 const BOOTED: Duration = Duration::from_secs(200);
 
@@ -28,8 +29,8 @@ fn room() -> Option<Room> {
     let tests = std::env::current_exe().unwrap();
     let root = TempDir::new_in(tests.parent().unwrap()).unwrap();
     fs::create_dir(root.path().join("work")).unwrap();
-    let places = root.path().join("places");
-    let qemu = Qemu { settings, host: Arc::new(host()), places, facts: std::sync::OnceLock::new() };
+    let site = site(root.path().join("places"), None);
+    let qemu = Qemu { settings, site, facts: std::sync::OnceLock::new() };
     match qemu.parts() {
         Ok(_) => Some(Room { qemu, root }),
         Err(why) => {
@@ -60,7 +61,7 @@ impl Room {
 
 async fn start_in(machine: &Machine, text: &str, start: Start) -> (HostRun, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
-    let running = machine.start_plan(&script(text).plan, start, kept.clone()).await.unwrap();
+    let running = begin(machine, &script(text).plan, start, kept.clone()).await.unwrap();
     (running, kept)
 }
 

@@ -12,7 +12,7 @@ fn answer(filter: Filter, arch: u32, call: u32, arguments: [u64; 3]) -> u32 {
             u32::try_from(argument & 0xffff_ffff).unwrap()
         }
     };
-    let program = filter.program().0;
+    let program = filter.program().steps;
     let (mut at, mut held) = (0, 0);
     loop {
         let step = program[at];
@@ -94,5 +94,9 @@ fn sockets_are_those_that_are_held_by_something_else() {
         assert_eq!(kinds.map(pair), [true, true, false]);
         assert!(!pair(libc::SOCK_DGRAM | libc::SOCK_NONBLOCK));
         assert_eq!(of(filter, libc::SYS_connect, [0; 3]).is_ok(), network);
+        for &call in HANDED_OVER {
+            let answered = answer(filter, ARCHITECTURE, number(call), [0; 3]);
+            assert_eq!(answered, libc::SECCOMP_RET_USER_NOTIF, "{call}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! none: the proxy outside decides.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -11,16 +11,29 @@ use std::process::ExitCode;
 
 use rustix::net::Shutdown;
 
-/// Carries connections until it is killed. The listening port is the standard input.
-pub(super) fn carry(socket: &Path) -> ExitCode {
-    let Ok(port) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
-    let port = TcpListener::from(port);
+use super::READY;
+
+/// Carries connections until it is killed. The listening port is the standard input, unless it has to open one.
+pub(super) fn carry(socket: &Path, port: Option<u16>) -> ExitCode {
+    let port = match port {
+        Some(port) => open(port),
+        None => io::stdin().as_fd().try_clone_to_owned().map(TcpListener::from),
+    };
+    let Ok(port) = port else { return ExitCode::FAILURE };
     loop {
         let Ok((inside, _)) = port.accept() else { return ExitCode::FAILURE };
         // Whoever connects to a proxy that is gone is told by the end of the connection.
         let Ok(outside) = UnixStream::connect(socket) else { continue };
         let _ = join(OwnedFd::from(inside), OwnedFd::from(outside));
     }
+}
+
+/// Listens, says so, and has nothing to say any more: whoever waits for that reads to the end.
+fn open(port: u16) -> io::Result<TcpListener> {
+    let port = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port))?;
+    writeln!(io::stdout(), "{READY}")?;
+    rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+    Ok(port)
 }
 
 fn join(inside: OwnedFd, outside: OwnedFd) -> io::Result<()> {

@@ -9,6 +9,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::control::Control;
+#[cfg(target_os = "linux")]
+use super::modes::Modes;
+#[cfg(target_os = "linux")]
+use super::trace::Tracer;
 use crate::order::Ending;
 
 /// How often orphans that ended are collected while nothing else happens.
@@ -23,6 +27,12 @@ pub(super) struct Children {
     followed: HashMap<Pid, Option<Ending>>,
     /// Become readable when one of these ends; closed when it has.
     handles: HashMap<Pid, Option<OwnedFd>>,
+    /// Changes the modes of files for them, where they may not do it themselves.
+    #[cfg(target_os = "linux")]
+    pub(super) modes: Option<Modes>,
+    /// Looks at what they are refused, for somebody who wants to know.
+    #[cfg(target_os = "linux")]
+    pub(super) tracer: Option<Tracer>,
     /// All process groups that were started, for systems that know nothing better.
     #[cfg(not(target_os = "linux"))]
     groups: Vec<Pid>,
@@ -48,7 +58,7 @@ impl Children {
     }
 
     /// Waits until something ended, the gateway said something, or some time passed.
-    pub(super) fn wait(&self, control: &Control, at_most: Duration) {
+    pub(super) fn wait(&mut self, control: &Control, at_most: Duration) {
         let mut at_most = at_most;
         let mut events = vec![PollFd::new(control, PollFlags::IN)];
         for handle in self.handles.values() {
@@ -57,19 +67,43 @@ impl Children {
                 None => at_most = at_most.min(LOOK_CLOSELY),
             }
         }
+        #[cfg(target_os = "linux")]
+        let sources: Vec<_> = self.modes.iter().flat_map(Modes::sources).collect();
+        #[cfg(target_os = "linux")]
+        events.extend(sources.iter().map(|source| PollFd::new(source, PollFlags::IN)));
+        #[cfg(target_os = "linux")]
+        events.extend(self.tracer.as_ref().map(|tracer| PollFd::new(tracer, PollFlags::IN)));
         let at_most = Timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: at_most.subsec_nanos().into(),
         };
         // Whatever it says, the caller looks at everything again.
         let _ = poll(&mut events, Some(&at_most));
+        #[cfg(target_os = "linux")]
+        if let Some(tracer) = &self.tracer {
+            tracer.heard();
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(modes) = &mut self.modes {
+            modes.attend();
+        }
     }
 
     /// Collects everything that has ended. Says whether anything is left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
+                #[cfg(target_os = "linux")]
+                Ok(Some((pid, status))) if status.stopped() => {
+                    if let Some(tracer) = &mut self.tracer {
+                        tracer.look(pid, status);
+                    }
+                }
                 Ok(Some((pid, status))) => {
+                    #[cfg(target_os = "linux")]
+                    if let Some(tracer) = &mut self.tracer {
+                        tracer.forget(pid);
+                    }
                     self.handles.remove(&pid);
                     if let Some(ending) = self.followed.get_mut(&pid) {
                         *ending = Some(ending_of(status));

@@ -88,11 +88,13 @@ impl Drop for Groups {
     fn drop(&mut self) {
         for (folder, _) in &self.folders {
             let deadline = Instant::now() + EMPTY;
+            let mut pause = Duration::from_micros(50);
             while fs::remove_dir(folder).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
                 if Instant::now() >= deadline {
                     break;
                 }
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(2));
             }
         }
     }

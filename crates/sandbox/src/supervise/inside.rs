@@ -8,18 +8,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::restriction::{OwnLimits, Restriction};
-use super::{folder, launch};
+use super::{BRIDGE, folder, launch};
 use crate::hold::{Bridge, Inside};
 use crate::order::Failure;
-
-/// How a process is started to be the bridge.
-pub(super) const BRIDGE: &str = "bridge";
 
 /// Supervisors and the bridge, which are no programs of the plan.
 const OURS: u64 = 8;
 
 /// Gives up what programs are not to have. From here on everything that is started is held.
-pub(super) fn settle(inside: &Inside) -> Result<(), Failure> {
+pub(super) fn settle(inside: &Inside, watch: bool) -> Result<(), Failure> {
     let found = folder::identity(&inside.folder);
     let found =
         found.map_err(|error| Failure::Folder { path: inside.folder.clone(), cause: error.to_string() })?;
@@ -33,7 +30,8 @@ pub(super) fn settle(inside: &Inside) -> Result<(), Failure> {
         }
         let processes = u64::from(inside.limits.processes) + OURS;
         OwnLimits::of(inside.limits, Some(processes)).apply()?;
-        inside.filter.program().apply()
+        // Who looks at programs does what they may not; then each of them gives it up by itself.
+        if watch { Ok(()) } else { inside.filter.program().apply().map(drop) }
     };
     give_up().map_err(|error: io::Error| Failure::Supervisor(format!("inside the sandbox: {error}")))
 }

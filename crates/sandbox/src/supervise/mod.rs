@@ -15,10 +15,16 @@ mod groups;
 mod inside;
 mod launch;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod modes;
+#[cfg(target_os = "linux")]
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod restriction;
 mod signals;
+#[cfg(target_os = "linux")]
+mod trace;
 #[cfg(target_os = "linux")]
 mod watchdog;
 
@@ -32,20 +38,30 @@ use rustix::fs::Mode;
 use rustix::process::Pid;
 use tidegate_policy::exec::{Join, Step};
 
-#[cfg(target_os = "linux")]
-use crate::hold::Landlock;
 use crate::hold::{Elsewhere, Hold};
+#[cfg(target_os = "linux")]
+use crate::hold::{Inside, Landlock};
 use crate::order::{Ending, Failure, Order, Report};
 use crate::vessel::Vessel;
 use children::Children;
 use control::{Control, Demand, Streams};
 use launch::Common;
 #[cfg(target_os = "linux")]
+use modes::Modes;
+#[cfg(target_os = "linux")]
 use restriction::{OwnLimits, Restriction};
+#[cfg(target_os = "linux")]
+use trace::Tracer;
 #[cfg(target_os = "linux")]
 use watchdog::Watchdog;
 
 pub(crate) use launch::identify;
+
+/// How a process is started to be the bridge.
+pub(crate) const BRIDGE: &str = "bridge";
+
+/// What a bridge that opened its own port says when it listens.
+pub(crate) const READY: &str = "ready";
 
 /// How long programs have to clean up when somebody wants them gone.
 const GRACE: Duration = Duration::from_millis(200);
@@ -59,8 +75,8 @@ const TIDYING: Duration = Duration::from_secs(3);
 /// other thread may run, and nothing may have been read from the standard input.
 pub fn supervise() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(socket) = bridge_to() {
-        return bridge::carry(socket.as_ref());
+    if let Some((socket, port)) = bridge_to() {
+        return bridge::carry(socket.as_ref(), port);
     }
     match begin() {
         Ok((control, streams, order)) => {
@@ -72,11 +88,12 @@ pub fn supervise() -> ExitCode {
     }
 }
 
-/// Where the bridge leads, if this process was started to be it.
+/// Where the bridge leads, if this process was started to be it, and the port it has to open, if it gets none.
 #[cfg(target_os = "linux")]
-fn bridge_to() -> Option<std::ffi::OsString> {
-    let mut words = std::env::args_os().skip_while(|word| word != inside::BRIDGE).skip(1);
-    words.next()
+fn bridge_to() -> Option<(std::ffi::OsString, Option<u16>)> {
+    let mut words = std::env::args_os().skip_while(|word| word != BRIDGE).skip(1);
+    let socket = words.next()?;
+    Some((socket, words.next().and_then(|port| port.to_str()?.parse().ok())))
 }
 
 fn begin() -> io::Result<(Control, Streams, Order)> {
@@ -99,7 +116,7 @@ fn begin() -> io::Result<(Control, Streams, Order)> {
 
 /// Goes where the programs are to run.
 fn prepare(order: Order, streams: Streams) -> Result<(Vec<Step>, Common), Failure> {
-    let Order { steps, cwd, env, terminal, hold: _ } = order;
+    let Order { steps, cwd, env, terminal, hold: _, watch: _ } = order;
     let Streams { stdin, stdout, stderr } = streams;
     folder::enter(&cwd).map_err(|error| Failure::Folder { path: cwd, cause: error.to_string() })?;
     if terminal {
@@ -162,10 +179,7 @@ impl Supervision {
                 self.run_restricted(&hold, order, streams)
             }
             #[cfg(target_os = "linux")]
-            Hold::Inside(inside) => match inside::settle(&inside) {
-                Ok(()) => self.run_here(order, streams),
-                Err(failure) => Ending::Failed(failure),
-            },
+            Hold::Inside(inside) => self.run_inside(&inside, order, streams),
         };
         // From here on nobody holds the streams but what is about to die.
         let left = self.empty_vessel() + self.children.end();
@@ -182,6 +196,42 @@ impl Supervision {
         match prepare(order, streams) {
             Ok((steps, common)) => self.play(&steps, &common),
             Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    /// In the namespaces, where everything that is started is held already.
+    #[cfg(target_os = "linux")]
+    fn run_inside(&mut self, inside: &Inside, order: Order, streams: Streams) -> Ending {
+        let watch = order.watch;
+        let prepared = inside::settle(inside, watch).and_then(|()| prepare(order, streams));
+        let prepared = prepared.and_then(|(steps, common)| {
+            let filter = watch.then(|| inside.filter.program());
+            let restriction = Restriction { filter, traced: watch, ..Restriction::default() };
+            self.look_at_refusals(watch)?;
+            Ok((steps, Common { restriction: Arc::new(restriction), ..common }))
+        });
+        match prepared {
+            Ok((steps, common)) => self.play(&steps, &common),
+            Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn look_at_refusals(&mut self, watch: bool) -> Result<(), Failure> {
+        if watch {
+            let tracer = Tracer::new()
+                .map_err(|error| Failure::Supervisor(format!("programs cannot be traced: {error}")))?;
+            self.children.tracer = Some(tracer);
+        }
+        Ok(())
+    }
+
+    /// Passes on what programs were refused.
+    #[cfg(target_os = "linux")]
+    fn tell_refusals(&mut self) {
+        let Some(tracer) = &mut self.children.tracer else { return };
+        for refusal in tracer.take() {
+            self.control.report(&Report::Refused(refusal));
         }
     }
 
@@ -206,8 +256,10 @@ impl Supervision {
     /// Every program gives up, before it begins, what it is not to have.
     #[cfg(target_os = "linux")]
     fn run_restricted(&mut self, hold: &Landlock, order: Order, streams: Streams) -> Ending {
+        let watch = order.watch;
         let prepared = prepare(order, streams).and_then(|(steps, common)| {
-            let restriction = self.restriction(hold);
+            self.look_at_refusals(watch)?;
+            let restriction = self.restriction(hold, watch);
             let restriction = restriction
                 .map_err(|error| Failure::Supervisor(format!("Landlock cannot hold programs: {error}")))?;
             Ok((steps, Common { restriction: Arc::new(restriction), ..common }))
@@ -220,13 +272,17 @@ impl Supervision {
     }
 
     #[cfg(target_os = "linux")]
-    fn restriction(&self, hold: &Landlock) -> io::Result<Restriction> {
+    fn restriction(&mut self, hold: &Landlock, watch: bool) -> io::Result<Restriction> {
+        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
+        self.children.modes = Some(Modes::new(ours.into(), &hold.writable));
         Ok(Restriction {
             groups: self.watchdog.groups.doors()?,
             limits: Some(OwnLimits::of(hold.limits, None)),
             no_capabilities: true,
             rules: Some(restriction::rules(hold)?),
             filter: Some(hold.filter.program()),
+            door: Some(theirs.into()),
+            traced: watch,
         })
     }
 
@@ -268,7 +324,10 @@ impl Supervision {
     fn watch(&mut self, pipeline: &[Pid]) -> Result<Ending, Stop> {
         self.children.follow(pipeline);
         loop {
-            if let Some(ending) = self.children.ending_of(pipeline) {
+            let ending = self.children.ending_of(pipeline);
+            #[cfg(target_os = "linux")]
+            self.tell_refusals();
+            if let Some(ending) = ending {
                 return Ok(ending);
             }
             #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
@@ -24,6 +24,10 @@ pub(super) struct Restriction {
     pub(super) no_capabilities: bool,
     pub(super) rules: Option<OwnedFd>,
     pub(super) filter: Option<Program>,
+    /// Where its supervisor gets what it is asked by the filter.
+    pub(super) door: Option<OwnedFd>,
+    /// Whether its supervisor looks at what it is refused.
+    pub(super) traced: bool,
 }
 
 /// What each process is held to by itself. All of them together are the watchdog's business.
@@ -65,11 +69,15 @@ impl Restriction {
         if self.no_capabilities {
             give_up_capabilities()?;
         }
+        if self.traced {
+            super::trace::be_traced()?;
+        }
         if let Some(rules) = &self.rules {
             hold_to(rules)?;
         }
-        if let Some(filter) = &self.filter {
-            filter.apply()?;
+        let Some(filter) = &self.filter else { return Ok(()) };
+        if let (Some(listener), Some(door)) = (filter.apply()?, &self.door) {
+            super::modes::hand_over(door.as_fd(), listener.as_fd())?;
         }
         Ok(())
     }

@@ -3,13 +3,14 @@
 //! A program is known by a mark in its environment, so that the tests can look for survivors on the whole machine.
 
 pub(crate) mod death;
+pub(crate) mod echo;
 mod fidelity;
 mod held;
 mod streams;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,8 +20,9 @@ use tidegate_policy::exec::{Join, Launch, Plan, Program, Step};
 use tidegate_policy::{Exit, RunError, Running as _, Sink, Start, Stream};
 
 use crate::running::HostRun;
+use crate::site::Site;
 use crate::supervise::identify;
-use crate::{Host, Supervisor};
+use crate::{Host, ProxyStarter, Supervisor};
 
 /// The supervisor is the example of this crate, which is built with the tests.
 pub(crate) fn host() -> Host {
@@ -32,6 +34,11 @@ pub(crate) fn host() -> Host {
         program.display()
     );
     Host::new(Supervisor { program, args: Vec::new() })
+}
+
+/// What every way of holding programs starts from.
+pub(crate) fn site(places: PathBuf, proxies: Option<Arc<dyn ProxyStarter>>) -> Arc<Site> {
+    Arc::new(Site { host: Arc::new(host()), places, proxies })
 }
 
 /// Says that a test was skipped and what it needs, also where `make test` collects it.

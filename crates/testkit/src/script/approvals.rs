@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use tidegate_policy::Digest;
 use tidegate_policy::approval::{AllowRule, Answer, Approval, NewAllowRule};
 use tidegate_protocol::{ApprovalId, RunId};
-use tidegate_storage::{Cancelled, DecideApproval, OwnCalls, Result, Store, StoreError, ToolRecord};
+use tidegate_storage::{
+    AuditEvent, Cancelled, DecideApproval, OwnCalls, Result, Store, StoreError, ToolRecord,
+};
 
 use super::Verb;
 use crate::requests::{ASKED_FOR_MS, Requests};
@@ -104,6 +106,16 @@ pub(super) async fn perform(
                 now: make.now(),
             };
             Box::new(store.audit_tool(&make.principal(), record).await?)
+        }
+        Verb::AuditEvent => {
+            let event = AuditEvent {
+                action: "service.started",
+                resource_type: "service",
+                resource_id: "db".to_owned(),
+                metadata: serde_json::json!({ "pid": 7 }),
+                now: make.now(),
+            };
+            Box::new(store.audit_event(&make.principal(), event).await?)
         }
         other => return Err(StoreError::Internal(format!("{} is not about approvals", other.as_str()))),
     })

@@ -50,6 +50,7 @@ on_both_backends! {
     a_removed_rule_is_all_or_nothing,
     a_touched_rule_is_all_or_nothing,
     a_record_of_a_tool_is_all_or_nothing,
+    a_record_of_an_event_is_all_or_nothing,
     every_fault_point_of_the_store_is_killed_by_a_test,
     a_killed_migration_goes_on,
 }
@@ -206,6 +207,10 @@ async fn a_touched_rule_is_all_or_nothing(store: &mut ScratchStore) {
 
 async fn a_record_of_a_tool_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::AuditTool).await;
+}
+
+async fn a_record_of_an_event_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::AuditEvent).await;
 }
 
 /// Plays the script here in one tenant, and lets a process die at it in another: what the dead one left must be what

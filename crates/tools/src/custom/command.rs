@@ -15,6 +15,7 @@ use crate::exec::{Disk, Order, Owner, Processes, folder, is_variable, plan_failu
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};
+use crate::web::unleaked_command;
 
 /// A command as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,7 @@ impl Tool for CustomCommand {
 
     async fn prepare(&self, args: &Value, place: &Place) -> Result<Preparation, ToolFailure> {
         let argv = self.argv(args)?;
+        unleaked_command(place, args).await?;
         let mut env = place.env.clone();
         env.extend(self.command.env.clone());
         let place = place.clone();

@@ -20,6 +20,7 @@ use crate::execute::deadline;
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};
+use crate::web::unleaked_command;
 
 /// What only the operator decides. A call that names one of these is told so instead of being half obeyed.
 const OPERATORS: [&str; 5] = ["elevated", "host", "security", "ask", "node"];
@@ -158,6 +159,7 @@ impl Tool for ExecTool {
                 "background: there is no process tool here to look after it; leave it out and wait for the end",
             ));
         }
+        unleaked_command(place, args).await?;
         let place = place.clone();
         let looking =
             tidegate_runtime::spawn_blocking("prepare command", move || prepare(&arguments, &place));

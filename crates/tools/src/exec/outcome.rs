@@ -15,14 +15,7 @@ pub(crate) fn trouble(end: &Ended) -> Option<String> {
     }
     match &end.exit {
         Exit::Code(0) => None,
-        Exit::Code(code) => Some(format!("it ended with exit code {code}")),
-        Exit::Signal(signal) => Some(format!("it was ended by signal {signal}")),
-        Exit::Killed => Some("it was killed".to_owned()),
-        Exit::Limit { what, limit } => Some(format!(
-            "it was killed because its programs used more than {} together (agents.defaults.sandbox.limits)",
-            what.amount(*limit)
-        )),
-        Exit::Failed(error) => Some(error.to_string()),
+        exit => Some(exit.to_string()),
     }
 }
 

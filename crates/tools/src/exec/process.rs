@@ -20,6 +20,7 @@ use super::started::{Owner, Started};
 use crate::place::Place;
 use crate::spec::ToolSpec;
 use crate::tool::{Output, Tool, ToolFailure, Work};
+use crate::web::unleaked_command;
 
 /// So many lines of a log when a call does not say.
 const LOG_LINES: usize = 200;
@@ -164,6 +165,7 @@ impl Tool for ProcessTool {
             return Ok(preparation);
         }
         let started = self.named(&Owner::of(&place.requester), &arguments)?;
+        unleaked_command(place, args).await?;
         if let Some(input) = arguments.input(started.pty)? {
             can_be_written_to(&started)?;
             preparation.preview = Some(format!(

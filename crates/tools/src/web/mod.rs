@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_net::{Address, Client, Guard, NetError};
+use tidegate_net::{Address, Client, Guard, Leak, NetError};
 use tidegate_policy::{Permitted, Subject, SubjectKind};
 
 use crate::place::Place;
@@ -69,10 +69,24 @@ pub fn web_tools(settings: WebSettings) -> Vec<Arc<dyn Tool>> {
 /// Refuses arguments that have a known secret in them: whatever becomes of them, they are on their way out.
 pub(crate) async fn unleaked(place: &Place, args: &Value) -> Result<(), ToolFailure> {
     let text = args.to_string();
+    refused(place.egress.leaks.find(&parts(args, &text)).await)
+}
+
+/// The same for the words of a command, which need not go anywhere: what only looks like a key may stand there.
+pub(crate) async fn unleaked_command(place: &Place, args: &Value) -> Result<(), ToolFailure> {
+    let text = args.to_string();
+    refused(place.egress.leaks.find_known(&parts(args, &text)).await)
+}
+
+/// Every text in a value by itself, and the value as it is written.
+fn parts<'a>(args: &'a Value, written: &'a str) -> Vec<&'a [u8]> {
     let mut strings = Vec::new();
     texts(args, &mut strings);
-    let all: Vec<&[u8]> = strings.iter().map(|text| text.as_bytes()).chain([text.as_bytes()]).collect();
-    let Some(leak) = place.egress.leaks.find(&all).await else { return Ok(()) };
+    strings.into_iter().map(str::as_bytes).chain([written.as_bytes()]).collect()
+}
+
+fn refused(leak: Option<Leak>) -> Result<(), ToolFailure> {
+    let Some(leak) = leak else { return Ok(()) };
     Err(leaked(
         &leak.secret,
         format!(

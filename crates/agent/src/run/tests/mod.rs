@@ -441,7 +441,7 @@ impl Desk for World {
 
     fn catches_up(&self) {}
 
-    fn parts(&self, text: &str) -> Vec<NewPart> {
+    async fn parts(&self, text: &str) -> Vec<NewPart> {
         vec![NewPart {
             id: tidegate_protocol::OutboxId::from_parts(0, [0; 10]),
             channel: "local".parse().unwrap(),

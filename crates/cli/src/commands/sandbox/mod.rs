@@ -1,6 +1,7 @@
 //! `sandbox`: what holds the programs that agents start.
 
 mod explain;
+mod refusals;
 mod status;
 mod test;
 

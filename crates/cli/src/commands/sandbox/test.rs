@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use tidegate_policy::exec::{Plan, PlanPlace};
 use tidegate_policy::{
-    Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Requester, RunError, Sink, Start,
-    Stream,
+    Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Refusal, Requester, RunError, Sink,
+    Start, Stream,
 };
 use tidegate_protocol::ErrorCode;
 use tidegate_sandbox::Sandboxes;
 use tidegate_tools::{Disk, Place};
 
+use super::refusals::Refusals;
 use super::{Known, access, limits, network, real};
 use crate::Outcome;
 use crate::app::App;
@@ -43,8 +44,12 @@ pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &P
     let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
     complain(&app.output.dim(&held(app, &known.confinement)));
-    let exit = block_on(async { run(&sandboxes, &known.confinement, &plan).await.map_err(refused) })?;
+    let seen = Arc::new(Seen { watches: Refusals::are_seen(&known.confinement), ..Seen::default() });
+    let exit = block_on(async { run(&sandboxes, &known.confinement, &plan, &seen).await.map_err(refused) })?;
     let end = end(app, &exit)?;
+    for line in seen.refusals.told(app, &known.confinement, &known.keys) {
+        complain(&app.output.dim(&line));
+    }
     complain(&app.output.dim(&app.fill(words::ENDED, &[("end", &end)])));
     Ok(match exit {
         Exit::Code(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
@@ -93,9 +98,15 @@ fn plan(app: &App, known: &Known, sandboxes: &Sandboxes, words: &[String]) -> Re
         .map_err(|error| Failure::new(ErrorCode::InvalidValue, Message::plain(error.to_string())))
 }
 
-async fn run(sandboxes: &Sandboxes, confinement: &Confinement, plan: &Plan) -> Result<Exit, RunError> {
+async fn run(
+    sandboxes: &Sandboxes,
+    confinement: &Confinement,
+    plan: &Plan,
+    seen: &Arc<Seen>,
+) -> Result<Exit, RunError> {
     let runner = sandboxes.runner(confinement)?;
-    let running = runner.start(PermittedPlan::of_operator(plan), Start::default(), Arc::new(Through)).await?;
+    let sink: Arc<dyn Sink> = seen.clone();
+    let running = runner.start(PermittedPlan::of_operator(plan), Start::default(), sink).await?;
     Ok(running.wait().await)
 }
 
@@ -114,10 +125,22 @@ fn refused(error: RunError) -> Failure {
     Failure::new(ErrorCode::Unavailable, Message::plain(error.to_string()))
 }
 
-/// What a program prints is printed.
-struct Through;
+/// What a program prints is printed, and what it is refused is kept.
+#[derive(Default)]
+struct Seen {
+    watches: bool,
+    refusals: Refusals,
+}
 
-impl Sink for Through {
+impl Sink for Seen {
+    fn wants_refusals(&self) -> bool {
+        self.watches
+    }
+
+    fn refused(&self, refusal: &Refusal) {
+        self.refusals.add(refusal);
+    }
+
     fn write(&self, stream: Stream, bytes: &[u8]) {
         // Whoever does not read any more is not told either.
         let _ = match stream {

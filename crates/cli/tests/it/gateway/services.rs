@@ -32,6 +32,14 @@ fn log(home: &Home, name: &str) -> String {
     fs::read_to_string(home.root().join(format!("logs/services/{name}.log"))).unwrap_or_default()
 }
 
+/// What the audit trail has about a service, the oldest first.
+fn on_record(home: &Home, name: &str) -> Vec<String> {
+    let told = home.call(&["audit", "list", "--json", "--limit", "1000"]).json();
+    let rows = told["rows"].as_array().or(told["audit"].as_array()).cloned().unwrap_or_default();
+    let about = rows.iter().rev().filter(|row| row["resourceType"] == "service" && row["resourceId"] == name);
+    about.map(|row| row["action"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
 /// The processes that have this word.
 fn marked(mark: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc").expect("there is a /proc").flatten().map(|entry| entry.path());
@@ -70,7 +78,7 @@ fn services_run_with_the_gateway_and_none_of_them_hurts_another() {
     eventually("it says hello", || log(&home, "good").contains("hello there").then_some(()));
     let dead = until(&home, "dies", "gaveUp");
     assert_eq!(dead["restarts"], 3, "{dead}");
-    assert_eq!(dead["lastError"], "exit status 3; given up after 3 restarts");
+    assert_eq!(dead["lastError"], "it ended with exit code 3; given up after 3 restarts");
     assert_eq!(log(&home, "dies").matches("dying").count(), 4);
     until(&home, "once", "ended");
     let missing = until(&home, "missing", "gaveUp");
@@ -78,6 +86,15 @@ fn services_run_with_the_gateway_and_none_of_them_hurts_another() {
     let sick = until(&home, "sick", "gaveUp");
     assert!(sick["lastError"].as_str().is_some_and(|why| why.contains("not healthy within 1 s")), "{sick}");
     home.call(&["services", "status", "off"]).fails("NOT_FOUND");
+    assert_eq!(
+        on_record(&home, "dies"),
+        [["service.started", "service.ended"]; 4]
+            .concat()
+            .into_iter()
+            .chain(["service.gave_up"])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(on_record(&home, "missing"), ["service.ended", "service.ended", "service.gave_up"]);
 
     home.call(&["services", "restart", "dies"]).ok();
     eventually("it is tried again", || (log(&home, "dies").matches("dying").count() > 4).then_some(()));

@@ -2,6 +2,7 @@
 
 mod asking;
 mod canary;
+mod leaks;
 mod serving;
 mod silence;
 

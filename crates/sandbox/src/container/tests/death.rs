@@ -114,7 +114,7 @@ fn entry_of_a_gateway() {
         let root = TempDir::new_in(root).unwrap();
         // The installation is the one of the test.
         let mut room = room_at(root).await.unwrap();
-        room.container.places = std::env::var_os("CONTAINER_ROOT").unwrap().into();
+        room.container.site = crate::tests::site(std::env::var_os("CONTAINER_ROOT").unwrap().into(), None);
         let (running, kept) = start_in(&room.held(), &program.plan, Start::default()).await;
         kept.wait_for("ready").await;
         println!("gateway is ready {}", running.pid());
@@ -124,10 +124,10 @@ fn entry_of_a_gateway() {
 
 /// A gateway with a container, and the process id of the container's supervisor.
 fn gateway(room: &Room, mark: &str) -> (Child, Pid) {
-    std::fs::create_dir_all(&room.container.places).unwrap();
+    std::fs::create_dir_all(&room.container.site.places).unwrap();
     let mut gateway = Command::new(std::env::current_exe().unwrap())
         .args(["container::tests::death::entry_of_a_gateway", "--exact", "--nocapture"])
-        .env("CONTAINER_ROOT", &room.container.places)
+        .env("CONTAINER_ROOT", &room.container.site.places)
         .env("CONTAINER_MARK", mark)
         .stdout(Stdio::piped())
         .spawn()

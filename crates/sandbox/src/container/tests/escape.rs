@@ -7,10 +7,9 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-use tidegate_policy::{Access, Exit, Network, Resource, RunError};
+use tidegate_policy::{Access, Exit, Resource};
 
 use super::{room, run_in};
-use crate::container::Container;
 use crate::tests::{carriers, script};
 
 /// Runs a text and says how it ended and what it printed.
@@ -105,16 +104,6 @@ async fn a_container_without_network_reaches_nobody() {
     assert_eq!((exit, kept.stdout().as_str()), (Exit::Code(0), ""), "{}", kept.stderr());
     assert!(tcp.accept().is_err() && unix.accept().is_err() && hidden.accept().is_err());
     assert!(udp.recv(&mut [0; 8]).is_err());
-}
-
-#[tokio::test]
-async fn hosts_by_a_list_are_refused_and_not_opened_to_all() {
-    let Some(room) = room().await else { return };
-    let mut confinement = room.confinement();
-    confinement.network = Network::Allowlist(vec!["example.com".to_owned()]);
-    let facts = room.container.facts.get().unwrap().clone();
-    let refused = Container::held(&room.container, &confinement, facts).err();
-    assert!(matches!(refused, Some(RunError::Unavailable { profile: "container", .. })), "{refused:?}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod death;
 mod escape;
 mod fidelity;
 mod image;
+mod network;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,10 @@ use super::cli::Cli;
 use super::runner::Held;
 use super::{Container, ContainerSettings, Engine};
 use crate::backend::{Backend as _, Probe};
+use crate::begin::begin;
 use crate::running::HostRun;
-use crate::tests::{Kept, host, skip_loudly};
+use crate::site::Site;
+use crate::tests::{Kept, site, skip_loudly};
 
 /// An engine, and a folder to work in.
 pub(super) struct Room {
@@ -38,10 +41,14 @@ fn settings(image: &str) -> ContainerSettings {
 }
 
 fn container(root: &Path, settings: ContainerSettings) -> Container {
+    container_at(site(root.join("places"), None), settings)
+}
+
+fn container_at(site: Arc<Site>, settings: ContainerSettings) -> Container {
     Container {
-        cli: Cli::new(Engine::Podman, &settings.env, Arc::new(host())),
+        cli: Cli::new(Engine::Podman, &settings.env, Arc::clone(&site.host)),
         settings,
-        places: root.join("places"),
+        site,
         facts: std::sync::OnceLock::new(),
     }
 }
@@ -111,7 +118,7 @@ impl Room {
 
 async fn start_in(held: &Held, plan: &Plan, start: Start) -> (HostRun, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
-    let running = held.start_plan(plan, start, kept.clone()).await.unwrap();
+    let running = begin(held, plan, start, kept.clone()).await.unwrap();
     (running, kept)
 }
 

@@ -300,10 +300,66 @@ async fn modes_of_files_outside_stay_what_they_are() {
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&outside), 0o600, "{name}");
         assert_ne!(mode(&held.base().join("state")), 0o777, "{name}");
-        // Landlock cannot tell files apart here, so that with it no mode changes at all.
-        let own = if name == "landlock" { 0o644 } else { 0o755 };
-        assert_eq!(mode(&held.work().join("own")), own, "{name}");
+        assert_eq!(mode(&held.work().join("own")), 0o755, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_mode_is_changed_where_files_may_be_and_refused_elsewhere() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    for held in all().await {
+        let name = held.backend.name();
+        let outside = held.base().join("outside");
+        fs::write(&outside, "x").unwrap();
+        fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&outside, held.work().join("way-out")).unwrap();
+        let program = "
+import os, threading
+os.mkdir('sub'); open('sub/own', 'w').close()
+def attempt(what):
+    try: what()
+    except OSError as error: return type(error).__name__
+    return 'done'
+folder = os.open('sub', os.O_RDONLY)
+file = os.open('sub/own', os.O_RDWR)
+system = os.open('/usr/bin/env', os.O_RDONLY)
+said = [
+    attempt(lambda: os.chmod('sub/own', 0o640)),
+    attempt(lambda: os.chmod('own', 0o641, dir_fd=folder)),
+    attempt(lambda: os.fchmod(file, 0o642)),
+    attempt(lambda: os.chmod(os.path.abspath('sub'), 0o750)),
+    attempt(lambda: os.chmod('sub/nothing', 0o600)),
+    oct(os.stat('sub/own').st_mode), oct(os.stat('sub').st_mode),
+]
+refused = [
+    attempt(lambda: os.chmod('way-out', 0o777)),
+    attempt(lambda: os.chmod('../outside', 0o777)),
+    attempt(lambda: os.fchmod(system, 0o777)),
+    attempt(lambda: os.chmod('/usr/bin/env', 0o777)),
+]
+threads = [threading.Thread(target=lambda: [os.chmod('sub/own', 0o600) for _ in range(50)]) for _ in range(4)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+print(said, 'done' in refused, oct(os.stat('sub/own').st_mode))";
+        let before = fs::metadata("/usr/bin/env").unwrap().permissions();
+        let (exit, kept) = held.python(program).await;
+        assert_eq!(exit, Exit::Code(0), "{name}: {}", kept.stderr());
+        let done = "'done', 'done', 'done', 'done', 'FileNotFoundError', '0o100642', '0o40750'";
+        assert_eq!(kept.stdout(), format!("[{done}] False 0o100600\n"), "{name}");
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&outside), 0o600, "{name}");
+        assert_eq!(fs::metadata("/usr/bin/env").unwrap().permissions(), before);
+    }
+}
+
+#[tokio::test]
+async fn no_program_is_made_that_runs_with_the_rights_of_its_owner_on_the_machine_itself() {
+    let held = Held::new(super::landlock, None);
+    if !held.backend.probe().await.works() {
+        return;
+    }
+    let (_, kept) =
+        held.run("touch own; chmod 4755 own; stat -c %a own; chmod 2755 own; stat -c %a own").await;
+    assert_eq!(kept.stdout(), "644\n644\n", "{}", kept.stderr());
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod escape;
 mod limits;
 mod network;
+mod refusals;
 mod work;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use tidegate_policy::{
 use super::{Kept, launch, plan_of, step};
 use crate::ProxyStarter;
 use crate::backend::{Backend, Probe};
-use crate::local::{Bubblewrap, Landlock, Local};
+use crate::local::{Bubblewrap, Landlock};
+use crate::site::Site;
 
 /// One way to hold programs, with folders of its own.
 struct Held {
@@ -32,7 +34,7 @@ struct Held {
 const LIMITS: Limits = Limits { memory: 256 << 20, processes: 64, disk: 64 << 20 };
 
 impl Held {
-    fn new(make: fn(Arc<Local>) -> Box<dyn Backend>, proxies: Option<Arc<dyn ProxyStarter>>) -> Self {
+    fn new(make: fn(Arc<Site>) -> Box<dyn Backend>, proxies: Option<Arc<dyn ProxyStarter>>) -> Self {
         // Not where temporary files go, of which a sandbox has its own: a name there would be another file inside.
         let beside_tests = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
         let around = tempfile::tempdir_in(beside_tests).unwrap();
@@ -41,7 +43,7 @@ impl Held {
             fs::create_dir(base.join(name)).unwrap();
         }
         fs::write(base.join("state/secret"), "canary").unwrap();
-        let local = Local { host: Arc::new(super::host()), places: base.join("places"), proxies };
+        let site = super::site(base.join("places"), proxies);
         let confinement = Confinement {
             profile: Profile::Local,
             place: "place".to_owned(),
@@ -51,7 +53,7 @@ impl Held {
             network: Network::None,
             limits: LIMITS,
         };
-        Self { backend: make(Arc::new(local)), confinement, around }
+        Self { backend: make(site), confinement, around }
     }
 
     fn base(&self) -> PathBuf {
@@ -90,12 +92,12 @@ impl Held {
     }
 }
 
-fn bubblewrap(local: Arc<Local>) -> Box<dyn Backend> {
-    Box::new(Bubblewrap::new(local))
+fn bubblewrap(site: Arc<Site>) -> Box<dyn Backend> {
+    Box::new(Bubblewrap::new(site))
 }
 
-fn landlock(local: Arc<Local>) -> Box<dyn Backend> {
-    Box::new(Landlock::new(local))
+fn landlock(site: Arc<Site>) -> Box<dyn Backend> {
+    Box::new(Landlock::new(site))
 }
 
 /// What holds programs here. What does not is told.

@@ -1,51 +1,11 @@
 //! The way out to the hosts of an allowlist: through a proxy outside, and no other.
 
-use std::any::Any;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tidegate_policy::{Exit, Network};
 
 use super::{Held, in_namespaces, landlock};
-use crate::ProxyStarter;
-
-/// Answers every connection with what it was asked for; the real one is crate `net`'s.
-#[derive(Default)]
-struct Echo {
-    started: Mutex<Vec<Vec<String>>>,
-}
-
-struct Listening(std::path::PathBuf);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-impl ProxyStarter for Echo {
-    fn start(&self, socket: &Path, hosts: &[String]) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.started.lock().unwrap().push(hosts.to_vec());
-        let listener = UnixListener::bind(socket)?;
-        drop(tidegate_runtime::spawn_thread("echo", move || {
-            for connection in listener.incoming() {
-                let Ok(mut connection) = connection else { return };
-                let mut asked = [0; 4096];
-                let count = connection.read(&mut asked).unwrap();
-                let first =
-                    String::from_utf8_lossy(&asked[..count]).lines().next().unwrap_or_default().to_owned();
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{first}",
-                    first.len()
-                );
-                connection.write_all(answer.as_bytes()).unwrap();
-            }
-        })?);
-        Ok(Box::new(Listening(socket.to_owned())))
-    }
-}
+use crate::tests::echo::Echo;
 
 fn with_hosts(mut held: Held) -> Held {
     held.confinement.network = Network::Allowlist(vec!["example.com".to_owned()]);

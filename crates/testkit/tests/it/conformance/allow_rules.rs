@@ -3,7 +3,9 @@
 use tidegate_policy::approval::{
     AllowMatch, AllowRule, Answer, Approval, ApprovalState, CommandMatch, NewAllowRule,
 };
-use tidegate_storage::{ApprovalFilter, Cancelled, DecidedApproval, StoreError, ToolRecord, UsedApproval};
+use tidegate_storage::{
+    ApprovalFilter, AuditEvent, Cancelled, DecidedApproval, StoreError, ToolRecord, UsedApproval,
+};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
@@ -19,6 +21,7 @@ on_both_backends! {
     a_rule_of_a_newer_kind_allows_nothing_and_can_be_removed,
     approvals_and_rules_stay_in_their_tenant,
     what_became_of_a_tool_is_put_on_record,
+    what_happened_by_itself_is_put_on_record,
 }
 
 async fn a_yes_for_always_saves_its_rule_in_the_same_commit(store: &ScratchStore) {
@@ -158,4 +161,20 @@ async fn what_became_of_a_tool_is_put_on_record(store: &ScratchStore) {
         assert_eq!((row.actor.as_str(), row.action.as_str()), (APPROVER, "tool.denied"));
         assert_eq!((row.resource_type.as_str(), &row.metadata), ("tool", &kept));
     }
+}
+
+async fn what_happened_by_itself_is_put_on_record(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let metadata = serde_json::json!({ "pid": 7 });
+    let event = AuditEvent {
+        action: "service.started",
+        resource_type: "service",
+        resource_id: "db".to_owned(),
+        metadata: metadata.clone(),
+        now: make.now(),
+    };
+    store.audit_event(&make.approver(), event).await.unwrap();
+    let row = &audit_of(store, &make, "db").await[0];
+    assert_eq!((row.actor.as_str(), row.action.as_str()), (APPROVER, "service.started"));
+    assert_eq!((row.resource_type.as_str(), &row.metadata), ("service", &metadata));
 }
