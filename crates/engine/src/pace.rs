@@ -7,11 +7,24 @@ use tokio::sync::watch;
 
 use crate::schedule::{Lanes, Permit};
 
-/// How long a run has worked, and what it holds meanwhile.
-///
-/// Every attempt begins at zero: what a process did in its last moments is written nowhere. So a run that takes its process
-/// down again and again works for its deadline as often as it is tried, which is
-/// [`POISON_CRASHES`](tidegate_storage::POISON_CRASHES) times and no more.
+/// How often a run that works for long writes down how long: so much of its time is not written down at most.
+const TICK: Duration = Duration::from_secs(5);
+/// In how many parts a short time is divided for that.
+const TICKS: u32 = 20;
+
+/// How long a run may work without a note of it.
+pub(crate) fn tick(limit: Duration) -> Duration {
+    (limit / TICKS).min(TICK)
+}
+
+/// What a run has used of its time when this attempt begins. What a process did in its last moments is written nowhere:
+/// each of those that died counts as a whole tick more, so that all attempts together never take longer than one may.
+pub(crate) fn used_before(worked_ms: u64, attempt: u32, limit: Duration) -> Duration {
+    let crashes = attempt.saturating_sub(1);
+    Duration::from_millis(worked_ms).saturating_add(tick(limit).saturating_mul(crashes))
+}
+
+/// How long a run has worked, in all its attempts, and what it holds meanwhile.
 pub(crate) struct Pace {
     lanes: Lanes,
     state: Mutex<State>,
@@ -28,9 +41,9 @@ struct State {
 }
 
 impl Pace {
-    pub(crate) fn new(lanes: Lanes, permit: Permit) -> Self {
-        let state =
-            State { permit: Some(permit), waits: 0, worked: Duration::ZERO, since: Some(Instant::now()) };
+    /// `worked`: what earlier attempts used.
+    pub(crate) fn new(lanes: Lanes, permit: Permit, worked: Duration) -> Self {
+        let state = State { permit: Some(permit), waits: 0, worked, since: Some(Instant::now()) };
         Self { lanes, state: Mutex::new(state), changed: watch::Sender::new(false) }
     }
 
@@ -92,7 +105,13 @@ impl Pace {
         }
     }
 
-    fn worked(&self) -> Duration {
+    /// Returns once the run has worked for longer than `noted` by a whole tick, with how long that is.
+    pub(crate) async fn ticks(&self, noted: Duration, tick: Duration) -> Duration {
+        self.exceeds(noted.saturating_add(tick)).await;
+        self.worked()
+    }
+
+    pub(crate) fn worked(&self) -> Duration {
         let state = self.state();
         state.worked + state.since.map(|since| since.elapsed()).unwrap_or_default()
     }
@@ -103,5 +122,25 @@ struct Resume<'a>(&'a Pace);
 impl Drop for Resume<'_> {
     fn drop(&mut self) {
         self.0.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_begins_where_the_ones_before_it_ended_at_the_latest() {
+        let limit = Duration::from_mins(10);
+        let used = |worked_ms, attempt| used_before(worked_ms, attempt, limit).as_secs();
+        assert_eq!([used(0, 1), used(90_000, 1)], [0, 90], "given back in good order, nothing is unknown");
+        assert_eq!([used(0, 2), used(90_000, 2), used(90_000, 3)], [5, 95, 100]);
+    }
+
+    #[test]
+    fn little_time_is_noted_more_often() {
+        assert_eq!(tick(Duration::from_hours(1)), TICK);
+        assert_eq!(tick(Duration::from_secs(10)), Duration::from_millis(500));
+        assert_eq!(tick(Duration::ZERO), Duration::ZERO);
     }
 }
