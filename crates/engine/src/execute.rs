@@ -18,7 +18,7 @@ use crate::desk::RunDesk;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, RunChange};
 use crate::live::{Live, RunEnd};
-use crate::pace::{Pace, used_before};
+use crate::pace::{Pace, Used};
 use crate::schedule::Permit;
 use crate::start::Core;
 
@@ -88,8 +88,8 @@ impl Core {
             live.begin(&work.key, lease.attempt);
             core.tell(&work, lease.attempt, RunState::Running, None);
             let limit = Duration::from_millis(work.spec.limits.deadline_ms);
-            let worked = used_before(lease.worked_ms, lease.attempt, limit);
-            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit, worked));
+            let used = Used::before(lease.worked_ms, lease.attempt, limit);
+            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit, used));
             core.execute(work, lease, &live, &pace).await;
         };
         tidegate_runtime::spawn("run", self.work.track_future(task));
@@ -154,7 +154,7 @@ impl Core {
         let outcome = match end {
             // Given back first: a run that ends with that counts as all it reserved, until its calls are told.
             End::Released => {
-                self.note_worked(lease, pace.worked()).await;
+                self.note_worked(lease, pace.to_note()).await;
                 self.give_back(work, lease).await;
                 return self.meter_apart(work, desk).await;
             }

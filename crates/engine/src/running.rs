@@ -63,7 +63,7 @@ impl Core {
     /// Writes down how long the run has worked, again and again, so that its next attempt has only what is left. Returns
     /// when that is no business of this process any more.
     async fn note_time(&self, lease: &Lease, pace: &Pace, limit: Duration) {
-        let mut noted = pace.worked();
+        let mut noted = pace.to_note();
         loop {
             noted = pace.ticks(noted, tick(limit)).await;
             if !self.note_worked(lease, noted).await {
