@@ -58,6 +58,7 @@ const TABLE: &[(&[&str], &str)] = &[
             "level_normalize",
             "command_normalize",
             "command_detect",
+            "command_detect_cfg",
             "command_resolve",
             "command_serialize",
             "command_registry",
@@ -84,15 +85,15 @@ const TABLE: &[(&[&str], &str)] = &[
         "which model answers follows from our own configuration and policy: without one it is `offline`",
     ),
     (
-        &["duration", "timeout_parse"],
-        "durations in our configuration are whole numbers with a unit, and the schema refuses others",
+        &["duration", "duration_format", "timeout_parse"],
+        "durations in our configuration are whole numbers with a unit; the schema refuses others, and nothing prints them so",
     ),
 ];
 
 /// Why a group has no function here, if that is known.
 pub(super) fn reason(group: &str) -> Option<&'static str> {
     let is_meant = |name: &&str| group == *name || (name.ends_with('_') && group.starts_with(*name));
-    TABLE.iter().find(|(names, _)| names.iter().any(|name| is_meant(&name))).map(|(_, reason)| *reason)
+    TABLE.iter().find(|(names, _)| names.iter().any(is_meant)).map(|(_, reason)| *reason)
 }
 
 #[cfg(test)]
