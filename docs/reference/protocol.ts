@@ -213,7 +213,11 @@ export type Deleted = { removed: Array<string>, };
 
 export type Delta = { runId: RunId, attempt: number, seq: number, text: string, };
 
-export type Done = { runId: RunId, messages: Array<LogLine>, };
+export type Done = { runId: RunId, messages: Array<LogLine>, 
+/**
+ * Where the conversation was summed up meanwhile.
+ */
+summaries?: Array<SummaryLine>, };
 
 export type Entry = { sessionId: SessionId, 
 /**
@@ -562,6 +566,10 @@ export type Snapshot = { session: string,
  */
 messages: Array<LogLine>, 
 /**
+ * Where that part of the log was summed up.
+ */
+summaries?: Array<SummaryLine>, 
+/**
  * What is not in the log: waiting, under way, or ended without an answer; the newest last.
  */
 runs: Array<RunLine>, };
@@ -607,6 +615,8 @@ state: RunState,
 text: string, };
 
 export type StoppedRuns = { runs: Array<StoppedRun>, };
+
+export type SummaryLine = { seq: number, at: number, };
 
 export type TenantId = string;
 

@@ -3,7 +3,7 @@
  * log lines are known by `seq`, runs by `runId`, own unsent messages by `key`. A pure reducer: it never sends, stores
  * or reads the clock.
  */
-import type { Delta, Done, ErrorBody, Line, RunEvent, RunRow, ServerEvent, Snapshot } from "./wire";
+import type { Delta, Done, ErrorBody, Line, RunEvent, RunRow, ServerEvent, Snapshot, Summary } from "./wire";
 
 /** A message the gateway has not acknowledged yet. It may have arrived all the same: its key makes repeating safe. */
 export interface Unsent {
@@ -28,6 +28,8 @@ export interface Conversation {
   /** False until the first snapshot: an empty page and an unknown one must not look alike. */
   ready: boolean;
   lines: Line[];
+  /** Where the log was summed up, by `seq` among the lines. */
+  summaries: Summary[];
   runs: Run[];
   unsent: Unsent[];
   /** Runs known to be answered and in the log: later words about them change nothing. */
@@ -48,7 +50,7 @@ export type Action =
   | { type: "dropped"; key: string };
 
 export function emptyConversation(session: string, unsent: Unsent[] = []): Conversation {
-  return { session, ready: false, lines: [], runs: [], unsent, done: [], gap: false };
+  return { session, ready: false, lines: [], summaries: [], runs: [], unsent, done: [], gap: false };
 }
 
 export function reduce(state: Conversation, action: Action): Conversation {
@@ -87,7 +89,8 @@ function aged(run: Run): Run {
 /** A snapshot replaces everything derived. What was acknowledged while it was on its way is not in it yet: kept. */
 function onSnapshot(state: Conversation, snapshot: Snapshot): Conversation {
   if (snapshot.session !== state.session) return state;
-  const lines = mergeLines([], snapshot.messages);
+  const lines = bySeq([], snapshot.messages);
+  const summaries = bySeq([], snapshot.summaries ?? []);
   const runs: Run[] = [];
   for (const run of snapshot.runs) {
     if (!runs.some((known) => known.runId === run.runId)) runs.push({ ...run, proof: "stream" });
@@ -97,7 +100,7 @@ function onSnapshot(state: Conversation, snapshot: Snapshot): Conversation {
   // The snapshot may be younger than the events behind it: those of an answered run change nothing any more.
   const answered = lines.filter(({ role, runId }) => role === "assistant" && !runs.some((run) => run.runId === runId));
   const done = [...new Set(answered.map(({ runId }) => runId))];
-  return arrived({ ...state, ready: true, lines, runs: [...runs, ...late], done, gap: false });
+  return arrived({ ...state, ready: true, lines, summaries, runs: [...runs, ...late], done, gap: false });
 }
 
 function onRun(state: Conversation, event: RunEvent): Conversation {
@@ -128,13 +131,14 @@ function onDelta(state: Conversation, delta: Delta): Conversation {
 
 /** The committed lines take the place of the provisional bubble. A run that ended badly stays to say so. */
 function onDone(state: Conversation, event: Done): Conversation {
-  const lines = mergeLines(state.lines, event.messages);
+  const lines = bySeq(state.lines, event.messages);
+  const summaries = bySeq(state.summaries, event.summaries ?? []);
   const run = state.runs.find((known) => known.runId === event.runId);
   const endedBadly = run !== undefined && isOver(run) && run.state !== "completed";
-  if (endedBadly) return arrived({ ...state, lines });
+  if (endedBadly) return arrived({ ...state, lines, summaries });
   const runs = state.runs.filter((known) => known.runId !== event.runId);
   const unsent = state.unsent.filter((message) => message.key !== run?.key);
-  return arrived({ ...state, lines, runs, unsent, done: [...state.done, event.runId] });
+  return arrived({ ...state, lines, summaries, runs, unsent, done: [...state.done, event.runId] });
 }
 
 function onTyped(state: Conversation, message: Unsent): Conversation {
@@ -163,10 +167,10 @@ function arrived(state: Conversation): Conversation {
   return unsent.length === state.unsent.length ? state : { ...state, unsent };
 }
 
-function mergeLines(known: Line[], more: Line[]): Line[] {
-  const bySeq = new Map(known.map((line) => [line.seq, line]));
-  for (const line of more) bySeq.set(line.seq, line);
-  return [...bySeq.values()].sort((a, b) => a.seq - b.seq);
+/** Both together in the order of the log, each place of it once. */
+function bySeq<T extends { seq: number }>(known: T[], more: T[]): T[] {
+  const places = new Map([...known, ...more].map((entry) => [entry.seq, entry]));
+  return [...places.values()].sort((a, b) => a.seq - b.seq);
 }
 
 function withRun(state: Conversation, run: Run): Conversation {

@@ -3,7 +3,7 @@
  * Pure; it owns the order of lines, failed runs, waiting runs and unsent messages on the screen.
  */
 import { type Conversation, isOver, type Run, type Unsent } from "./state";
-import type { ErrorBody, Line } from "./wire";
+import type { ErrorBody, Line, Summary } from "./wire";
 
 export type Status =
   | "sending"
@@ -38,7 +38,14 @@ export interface AgentRow {
   phase: "thinking" | "streaming" | "final";
 }
 
-export type Row = UserRow | AgentRow;
+/** Nobody's words: the conversation was summed up here. */
+export interface NoteRow {
+  speaker: "note";
+  id: string;
+  at: number;
+}
+
+export type Row = UserRow | AgentRow | NoteRow;
 
 const TIME_ORDERED = /^[0-9a-f]{8}-[0-9a-f]{4}-7/i;
 
@@ -49,7 +56,7 @@ function isLater(a: { runId: string; at: number }, b: { runId: string; at: numbe
 }
 
 export function rows(conversation: Conversation): Row[] {
-  const { lines, runs, unsent } = conversation;
+  const { lines, summaries, runs, unsent } = conversation;
   const byId = new Map(runs.map((run) => [run.runId, run]));
   const asked = new Set(lines.filter(({ role }) => role === "user").map(({ runId }) => runId));
   const answered = new Set(lines.filter(({ role }) => role === "assistant").map(({ runId }) => runId));
@@ -60,6 +67,7 @@ export function rows(conversation: Conversation): Row[] {
   // A run that ended without an answer belongs before the first line of a run accepted after it.
   for (const [index, line] of lines.entries()) {
     const previous = lines[index - 1];
+    out.push(...notes(summaries, previous?.seq ?? 0, line.seq));
     if (previous?.runId !== line.runId) {
       for (const run of take(over, (candidate) => isLater(line, candidate) && !asked.has(candidate.runId))) {
         out.push(...runRows(run, asked, answered));
@@ -71,9 +79,16 @@ export function rows(conversation: Conversation): Row[] {
       for (const run of take(over, ({ runId }) => runId === line.runId)) out.push(...runRows(run, asked, answered));
     }
   }
+  out.push(...notes(summaries, lines.at(-1)?.seq ?? 0, Number.POSITIVE_INFINITY));
   for (const run of [...over, ...active]) out.push(...runRows(run, asked, answered));
   out.push(...unsent.map(unsentRow));
   return withRetry(out);
+}
+
+/** The notes between two lines of the log. */
+function notes(summaries: Summary[], after: number, before: number): NoteRow[] {
+  const between = summaries.filter(({ seq }) => seq > after && seq < before);
+  return between.map(({ seq, at }) => ({ speaker: "note", id: `s${seq}`, at }));
 }
 
 /** Removes and returns what matches. */

@@ -35,6 +35,12 @@ export interface Line {
   key?: string;
 }
 
+/** Here the agent's memory of what came before became a summary; readers still see all of it. */
+export interface Summary {
+  seq: number;
+  at: number;
+}
+
 /** What a run has said so far; `seq` is the number of the last delta in it, and the first delta is number 1. */
 export interface Partial {
   text: string;
@@ -59,6 +65,8 @@ export interface RunRow extends RunEvent {
 export interface Snapshot {
   session: string;
   messages: Line[];
+  /** Absent when there are none. */
+  summaries?: Summary[];
   runs: RunRow[];
 }
 
@@ -72,6 +80,7 @@ export interface Delta {
 export interface Done {
   runId: string;
   messages: Line[];
+  summaries?: Summary[];
 }
 
 /** Everything the event stream of a session says, by the name of the event. */

@@ -24,4 +24,4 @@ pub use flush::MEMORY_TOOL;
 pub use run::{
     Answer, Flush, Manual, Outcome, Parts, StepLimit, Turn, Window, calls_made, run, step_limit, sum_up,
 };
-pub use toolbox::{ReadyCall, ToolBox, ToolBoxError, Verdict};
+pub use toolbox::{ReadyCall, Recalled, ToolBox, ToolBoxError, Verdict};

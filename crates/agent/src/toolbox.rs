@@ -10,11 +10,10 @@ pub trait ToolBox: Send + Sync {
     /// What a model is shown, in an order that never changes: a changed list empties a provider's cache.
     fn specs(&self) -> &[ToolSpec];
 
-    /// The tool that appends to the agent's memory, if the run may be asked for its notes: also where an ordinary call
-    /// may not use it.
-    fn memory(&self) -> Option<&ToolSpec>;
+    /// Whether the run may be asked for its notes: also where an ordinary call may not write any.
+    fn takes_notes(&self) -> bool;
 
-    /// Decides about a call of that tool which was asked for, and about no other.
+    /// Decides about a call that writes such a note, and about no other.
     async fn permit_note(&self, call: ToolCall) -> Result<Verdict, ToolBoxError>;
 
     /// Whether a tool only looks. Such calls may run side by side, and once more after a crash.
@@ -22,6 +21,22 @@ pub trait ToolBox: Send + Sync {
 
     /// Decides about a call. This may take as long as a person needs to answer. Nothing has run yet.
     async fn permit(&self, call: ToolCall) -> Result<Verdict, ToolBoxError>;
+
+    /// What is known about a call that an earlier attempt began at that time and did not see the end of. Nothing runs.
+    async fn recall(&self, _call: &ToolCall, _begun_at: i64) -> Result<Recalled, ToolBoxError> {
+        Ok(Recalled::Unknown)
+    }
+}
+
+/// What can be found out about a call that was cut off.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Recalled {
+    /// It may have taken effect, or part of it.
+    Unknown,
+    /// It took no effect, for certain: it may run as if it had never begun.
+    Nothing,
+    /// It took effect, and this came of it.
+    Done(ToolResult),
 }
 
 /// What was decided.

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tidegate_agent::Desk as _;
@@ -17,7 +18,7 @@ use crate::desk::RunDesk;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, RunChange};
 use crate::live::{Live, RunEnd};
-use crate::pace::Pace;
+use crate::pace::{Pace, Used};
 use crate::schedule::Permit;
 use crate::start::Core;
 
@@ -86,7 +87,9 @@ impl Core {
             let live = core.live.open(work.run);
             live.begin(&work.key, lease.attempt);
             core.tell(&work, lease.attempt, RunState::Running, None);
-            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit));
+            let limit = Duration::from_millis(work.spec.limits.deadline_ms);
+            let used = Used::before(lease.worked_ms, lease.attempt, limit);
+            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit, used));
             core.execute(work, lease, &live, &pace).await;
         };
         tidegate_runtime::spawn("run", self.work.track_future(task));
@@ -101,11 +104,11 @@ impl Core {
             return;
         }
         let fault = || End::failed(ErrorCode::Internal, "a fault in the program ended the run");
-        let told = AssertUnwindSafe(self.conclude(&work, &lease, fault(), &desk)).catch_unwind().await;
+        let told = AssertUnwindSafe(self.conclude(&work, &lease, fault(), pace, &desk)).catch_unwind().await;
         if told.is_err() {
             // Not even that can be told to its sender: it is kept where the owner finds it.
             let untold = Work { reply: ReplyTarget::Session, ..work.clone() };
-            self.conclude(&untold, &lease, fault(), &desk).await;
+            self.conclude(&untold, &lease, fault(), pace, &desk).await;
         }
     }
 
@@ -135,15 +138,23 @@ impl Core {
             live.publish(work.run, RunEventBody::TextDelta { text: text.clone() });
         }
         fault::pause("engine.run.answered").await;
-        self.conclude(work, lease, end, desk).await;
+        self.conclude(work, lease, end, pace, desk).await;
     }
 
     /// Makes the end durable, then tells it.
-    async fn conclude(self: &Arc<Self>, work: &Work, lease: &Lease, end: End, desk: &RunDesk<'_>) {
+    async fn conclude(
+        self: &Arc<Self>,
+        work: &Work,
+        lease: &Lease,
+        end: End,
+        pace: &Pace,
+        desk: &RunDesk<'_>,
+    ) {
         let attempt = lease.attempt;
         let outcome = match end {
             // Given back first: a run that ends with that counts as all it reserved, until its calls are told.
             End::Released => {
+                self.note_worked(lease, pace.to_note()).await;
                 self.give_back(work, lease).await;
                 return self.meter_apart(work, desk).await;
             }

@@ -158,16 +158,17 @@ pub(crate) fn of_command() -> Origin {
     Origin { api: name(), provider: name(), model: name(), profile_id: None, route: name(), stage: name() }
 }
 
-/// That there were too many calls, else the first one that failed.
+/// The first call that failed, else that there were too many.
 pub(crate) fn tool_error(calls: &[(ToolCall, ToolResult)], limit: Option<&StepLimit>) -> Option<ToolError> {
-    let Some(StepLimit { steps, tool }) = limit else {
-        return calls.iter().find_map(|(_, result)| result.error.clone());
-    };
-    Some(ToolError {
-        code: ToolErrorCode::ExecutionError,
-        tool: tool.clone(),
-        message: format!("tool call loop exceeded max steps ({steps})"),
-        details: None,
+    let failed = calls.iter().find_map(|(_, result)| result.error.clone());
+    failed.or_else(|| {
+        let StepLimit { steps, tool } = limit?;
+        Some(ToolError {
+            code: ToolErrorCode::ExecutionError,
+            tool: tool.clone(),
+            message: format!("tool call loop exceeded max steps ({steps})"),
+            details: None,
+        })
     })
 }
 

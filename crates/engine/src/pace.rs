@@ -7,13 +7,39 @@ use tokio::sync::watch;
 
 use crate::schedule::{Lanes, Permit};
 
-/// How long a run has worked, and what it holds meanwhile.
-///
-/// Every attempt begins at zero: what a process did in its last moments is written nowhere. So a run that takes its process
-/// down again and again works for its deadline as often as it is tried, which is
-/// [`POISON_CRASHES`](tidegate_storage::POISON_CRASHES) times and no more.
+/// How often a run that works for long writes down how long: so much of its time is not written down at most.
+const TICK: Duration = Duration::from_secs(5);
+/// In how many parts a short time is divided for that.
+const TICKS: u32 = 20;
+
+/// How long a run may work without a note of it.
+pub(crate) fn tick(limit: Duration) -> Duration {
+    (limit / TICKS).min(TICK)
+}
+
+/// What a run has used of its time when an attempt begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// As it was written down.
+    noted: Duration,
+    /// What a process did in its last moments is written nowhere: each of those that died counts as a whole tick, so that
+    /// all attempts together never take longer than one may.
+    in_doubt: Duration,
+}
+
+impl Used {
+    pub(crate) fn before(worked_ms: u64, attempt: u32, limit: Duration) -> Self {
+        let crashes = attempt.saturating_sub(1);
+        let noted = Duration::from_millis(worked_ms);
+        Self { noted, in_doubt: tick(limit).saturating_mul(crashes) }
+    }
+}
+
+/// How long a run has worked, in all its attempts, and what it holds meanwhile.
 pub(crate) struct Pace {
     lanes: Lanes,
+    /// Part of what it has worked that no note is to have: the next attempt counts the crashes itself.
+    in_doubt: Duration,
     state: Mutex<State>,
     /// Told that it waits, or goes on.
     changed: watch::Sender<bool>,
@@ -28,10 +54,11 @@ struct State {
 }
 
 impl Pace {
-    pub(crate) fn new(lanes: Lanes, permit: Permit) -> Self {
-        let state =
-            State { permit: Some(permit), waits: 0, worked: Duration::ZERO, since: Some(Instant::now()) };
-        Self { lanes, state: Mutex::new(state), changed: watch::Sender::new(false) }
+    /// `used`: by earlier attempts.
+    pub(crate) fn new(lanes: Lanes, permit: Permit, used: Used) -> Self {
+        let worked = used.noted.saturating_add(used.in_doubt);
+        let state = State { permit: Some(permit), waits: 0, worked, since: Some(Instant::now()) };
+        Self { lanes, in_doubt: used.in_doubt, state: Mutex::new(state), changed: watch::Sender::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,6 +119,17 @@ impl Pace {
         }
     }
 
+    /// Returns once the run has worked for a whole tick longer than it had at the last note; what the next one is to say.
+    pub(crate) async fn ticks(&self, noted: Duration, tick: Duration) -> Duration {
+        self.exceeds(noted.saturating_add(self.in_doubt).saturating_add(tick)).await;
+        self.to_note()
+    }
+
+    /// How long the run has worked, for its next attempt to know.
+    pub(crate) fn to_note(&self) -> Duration {
+        self.worked().saturating_sub(self.in_doubt)
+    }
+
     fn worked(&self) -> Duration {
         let state = self.state();
         state.worked + state.since.map(|since| since.elapsed()).unwrap_or_default()
@@ -103,5 +141,41 @@ struct Resume<'a>(&'a Pace);
 impl Drop for Resume<'_> {
     fn drop(&mut self) {
         self.0.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_begins_where_the_ones_before_it_ended_at_the_latest() {
+        let used = |worked_ms, attempt| {
+            let used = Used::before(worked_ms, attempt, Duration::from_mins(10));
+            (used.noted.as_secs(), used.in_doubt.as_secs())
+        };
+        assert_eq!([used(0, 1), used(90_000, 1)], [(0, 0), (90, 0)], "given back, nothing is in doubt");
+        assert_eq!([used(0, 2), used(90_000, 2), used(90_000, 3)], [(0, 5), (90, 5), (90, 10)]);
+    }
+
+    #[tokio::test]
+    async fn a_note_says_what_was_worked_and_the_deadline_counts_what_is_in_doubt_too() {
+        let lanes = Lanes::new(1, 1);
+        let permit = lanes.acquire(crate::schedule::Lane::Main).await.unwrap();
+        let used = Used { noted: Duration::from_secs(90), in_doubt: Duration::from_secs(5) };
+        let pace = Pace::new(lanes, permit, used);
+        assert!(pace.worked() >= Duration::from_secs(95));
+        let noted = pace.to_note();
+        assert!(noted >= Duration::from_secs(90) && noted < Duration::from_secs(95), "{noted:?}");
+        let next = pace.ticks(noted, Duration::from_millis(20)).await;
+        assert!(next >= noted + Duration::from_millis(20), "{next:?}");
+        pace.exceeds(Duration::from_secs(95)).await;
+    }
+
+    #[test]
+    fn little_time_is_noted_more_often() {
+        assert_eq!(tick(Duration::from_hours(1)), TICK);
+        assert_eq!(tick(Duration::from_secs(10)), Duration::from_millis(500));
+        assert_eq!(tick(Duration::ZERO), Duration::ZERO);
     }
 }

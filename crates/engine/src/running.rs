@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Parts};
 use tidegate_protocol::{Cost, ErrorBody, ErrorCode, RunCommand};
-use tidegate_storage::{Lease, StoreError};
+use tidegate_storage::{Lease, Step, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::RunDesk;
 use crate::execute::{End, Work};
 use crate::journal::PatientJournal;
 use crate::live::{Cancel, Live};
-use crate::pace::Pace;
+use crate::pace::{Pace, tick};
 use crate::start::Core;
 use crate::texts;
 use crate::tools::AgentBox;
@@ -47,6 +47,7 @@ impl Core {
                 let message = format!("the model gave no complete answer within {} s", limit.as_secs_f64());
                 End::failed(ErrorCode::DeadlineExceeded, message)
             }
+            () = self.note_time(lease, pace, limit) => End::Ended,
             cancelled = live.cancelled() => match cancelled {
                 Cancel::Abort(error) => End::Aborted(error),
                 Cancel::Ended => End::Ended,
@@ -57,6 +58,33 @@ impl Core {
         cancel.cancel();
         let _ = tokio::time::timeout(LAST_BREATH, running).await;
         ended
+    }
+
+    /// Writes down how long the run has worked, again and again, so that its next attempt has only what is left. Returns
+    /// when that is no business of this process any more.
+    async fn note_time(&self, lease: &Lease, pace: &Pace, limit: Duration) {
+        let mut noted = pace.to_note();
+        loop {
+            noted = pace.ticks(noted, tick(limit)).await;
+            if !self.note_worked(lease, noted).await {
+                return;
+            }
+        }
+    }
+
+    /// Answers whether the run is still ours.
+    pub(crate) async fn note_worked(&self, lease: &Lease, worked: Duration) -> bool {
+        let worked_ms = Some(u64::try_from(worked.as_millis()).unwrap_or(u64::MAX));
+        let step = Step { worked_ms, now: self.clock.now_ms(), ..Step::default() };
+        match self.store.step(lease, step).await {
+            Ok(_) => true,
+            Err(StoreError::StaleFence) => false,
+            Err(error) => {
+                // The run itself will meet the same, and knows what to do about it.
+                tracing::warn!(%error, run = %lease.run, "how long the run has worked could not be written down");
+                true
+            }
+        }
     }
 
     async fn turn(

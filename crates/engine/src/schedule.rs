@@ -53,7 +53,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    fn new(main: usize, sub: usize) -> Self {
+    pub(crate) fn new(main: usize, sub: usize) -> Self {
         Self { main: Arc::new(Semaphore::new(main.max(1))), sub: Arc::new(Semaphore::new(sub.max(1))) }
     }
 

@@ -13,6 +13,9 @@ tidegate_runtime::texts! {
     SUMMED_UP:
         "Summed up: about {before} tokens became {after}.",
         "已压缩：约 {before} 个 token 变为 {after} 个。";
+    WAS_SUMMED_UP:
+        "(This conversation has grown long: what came first is now a summary.)",
+        "（对话已经很长：较早的内容现已压缩为摘要。）";
     NOTHING_TO_SUM_UP:
         "There is nothing to sum up yet.",
         "目前没有可压缩的内容。";

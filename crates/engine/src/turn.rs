@@ -45,7 +45,6 @@ impl Core {
             channel: channel_of(&work.key),
             group,
             task: sub.then(|| task(&work.reply)),
-            tagged: false,
         }
     }
 

@@ -100,6 +100,9 @@ wire! {
         pub session: String,
         /// The end of the durable log.
         pub messages: Vec<LogLine>,
+        /// Where that part of the log was summed up.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub summaries: Vec<SummaryLine>,
         /// What is not in the log: waiting, under way, or ended without an answer; the newest last.
         pub runs: Vec<RunLine>,
     }
@@ -112,6 +115,14 @@ wire! {
         #[ts(type = "number")]
         pub at: i64,
         pub run_id: RunId,
+    }
+
+    /// From here on the model reads a summary in place of what came before. People still read all of it.
+    pub struct SummaryLine {
+        #[ts(type = "number")]
+        pub seq: i64,
+        #[ts(type = "number")]
+        pub at: i64,
     }
 
     pub struct RunLine {
@@ -164,6 +175,9 @@ wire! {
     pub struct Done {
         pub run_id: RunId,
         pub messages: Vec<LogLine>,
+        /// Where the conversation was summed up meanwhile.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub summaries: Vec<SummaryLine>,
     }
 
     /// A question whose caller waits on the same connection.

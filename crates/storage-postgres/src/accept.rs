@@ -71,6 +71,7 @@ pub(crate) async fn admit(
         let candidate = Candidate {
             run: accept.run.id,
             attempt: 0,
+            worked_ms: 0,
             choice: accept.session,
             new_session: accept.new_session.clone(),
             refusal: booking.refusal,

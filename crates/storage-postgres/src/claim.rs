@@ -20,6 +20,7 @@ pub(crate) struct Candidate {
     pub(crate) run: RunId,
     /// Attempts before this one.
     pub(crate) attempt: u32,
+    pub(crate) worked_ms: u64,
     pub(crate) choice: SessionChoice,
     pub(crate) new_session: NewSession,
     pub(crate) refusal: Option<BudgetRefusal>,
@@ -78,7 +79,7 @@ struct Queued {
 
 async fn next_queued(transaction: &mut PgConnection, key: &SessionKey) -> TxResult<Option<Queued>> {
     let row = sqlx::query(
-        "SELECT id, attempt, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
+        "SELECT id, attempt, worked_ms, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
            owner_incarnation, refusal_json, over_budget_json
          FROM runs WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued' ORDER BY queue LIMIT 1",
     )
@@ -133,6 +134,7 @@ fn candidate(row: &PgRow) -> Result<Candidate> {
     Ok(Candidate {
         run: parsed(row, "id")?,
         attempt: unsigned(row, "attempt")?,
+        worked_ms: unsigned(row, "worked_ms")?,
         choice: choice_of(row)?,
         new_session: NewSession {
             id: parsed(row, "new_session_id")?,
@@ -222,6 +224,7 @@ pub(crate) async fn grant(
         owner: *owner,
         fence: Fence(column(&row, "fence")?),
         attempt,
+        worked_ms: candidate.worked_ms,
         refusal: candidate.refusal,
         over_budget: candidate.over_budget,
     })

@@ -76,10 +76,23 @@ async fn take_step(transaction: &mut PgConnection, lease: &Lease, step: &Step) -
     for tool in &step.begun {
         begin_tool(transaction, lease, tool, step.now).await?;
     }
+    if let Some(worked) = step.worked_ms {
+        note_worked(transaction, lease, worked).await?;
+    }
     // Lanes before budgets, as FINISH takes them.
     put_parts(transaction, lease, &step.parts, step.now).await?;
     charge(transaction, lease, &step.calls, step.now).await?;
     Ok(head)
+}
+
+async fn note_worked(transaction: &mut PgConnection, lease: &Lease, worked_ms: u64) -> TxResult<()> {
+    sqlx::query("UPDATE runs SET worked_ms = $3 WHERE tenant_id = $1 AND id = $2")
+        .bind(lease.tenant().as_str())
+        .bind(lease.run.to_string())
+        .bind(i64::try_from(worked_ms).unwrap_or(i64::MAX))
+        .execute(transaction)
+        .await?;
+    Ok(())
 }
 
 async fn begin_tool(
@@ -158,6 +171,7 @@ async fn compact(transaction: &mut PgConnection, lease: &Lease, new: &NewCompact
     .bind(new.compaction.first_kept_seq - 1)
     .execute(&mut *transaction)
     .await?;
+    put_parts(transaction, lease, &new.parts, new.now).await?;
     charge(transaction, lease, &new.calls, new.now).await?;
     Ok(seq)
 }

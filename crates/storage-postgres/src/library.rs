@@ -181,6 +181,24 @@ impl Library for PostgresStore {
         self.read(tenant, |Open { transaction, .. }| Box::pin(descendants(transaction, tenant, run))).await
     }
 
+    async fn started_by(&self, key: &SessionKey, except: &SessionKey) -> Result<u64> {
+        if self.version() < AGENT {
+            return Ok(0);
+        }
+        let tenant = &key.scope.tenant;
+        let rows = self.rows(tenant, || {
+            sqlx::query(
+                "SELECT count(*) AS started FROM runs c JOIN runs p ON p.tenant_id = $1 AND p.id = c.parent_run
+                 WHERE c.tenant_id = $1 AND c.state IN ('queued', 'running') AND p.session_key = $2
+                   AND c.session_key <> $3",
+            )
+            .bind(tenant.as_str())
+            .bind(key.to_string())
+            .bind(except.to_string())
+        });
+        rows.await?.first().map_or(Ok(0), |row| unsigned(row, "started"))
+    }
+
     async fn calls_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>> {
         ledger::calls_of(self, tenant, run).await
     }

@@ -57,6 +57,7 @@ pub(crate) fn accept(connection: &Connection, accept: &Accept) -> Result<Accepte
         let candidate = Candidate {
             run,
             attempt: 0,
+            worked_ms: 0,
             choice: accept.session,
             new_session: accept.new_session.clone(),
             refusal: booking.refusal,

@@ -9,7 +9,7 @@ use tidegate_storage::{
 
 use crate::budget::apply;
 use crate::instance::{check_current, is_void, owner_of};
-use crate::rows::{collect, column, execute, first, json_or_none, parsed, parsed_or_none};
+use crate::rows::{collect, column, execute, first, json_or_none, parsed, parsed_or_none, unsigned};
 use crate::settle::{interrupt, reply_of, settle_session};
 
 /// A run that may be granted.
@@ -17,6 +17,7 @@ pub(crate) struct Candidate {
     pub(crate) run: RunId,
     /// Attempts before this one.
     pub(crate) attempt: u32,
+    pub(crate) worked_ms: u64,
     pub(crate) choice: SessionChoice,
     pub(crate) new_session: NewSession,
     pub(crate) refusal: Option<BudgetRefusal>,
@@ -75,7 +76,7 @@ struct Queued {
 fn next_queued(connection: &Connection, key: &SessionKey) -> Result<Option<Queued>> {
     first(
         connection,
-        "SELECT id, attempt, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
+        "SELECT id, attempt, worked_ms, fresh, fresh_before, new_session_id, new_session_alias, reply_json, owner_instance,
            owner_incarnation, refusal_json, over_budget_json
          FROM runs WHERE tenant_id = ?1 AND session_key = ?2 AND state = 'queued' ORDER BY queue LIMIT 1",
         params![key.scope.tenant.as_str(), key.to_string()],
@@ -117,6 +118,7 @@ fn candidate(row: &Row<'_>) -> Result<Candidate> {
     Ok(Candidate {
         run: parsed(row, "id")?,
         attempt: column(row, "attempt")?,
+        worked_ms: unsigned(row, "worked_ms")?,
         choice: choice_of(row)?,
         new_session: NewSession {
             id: parsed(row, "new_session_id")?,
@@ -185,6 +187,7 @@ pub(crate) fn grant(
         owner: *owner,
         fence: Fence(fence),
         attempt,
+        worked_ms: candidate.worked_ms,
         refusal: candidate.refusal,
         over_budget: candidate.over_budget,
     })

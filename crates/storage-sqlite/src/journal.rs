@@ -76,8 +76,21 @@ fn take_step(connection: &Connection, lease: &Lease, step: Step) -> Result<i64> 
         begin_tool(connection, lease, tool, step.now)?;
     }
     charge(connection, lease, step.calls, step.now)?;
+    if let Some(worked) = step.worked_ms {
+        note_worked(connection, lease, worked)?;
+    }
     put_parts(connection, lease, &step.parts, step.now)?;
     Ok(head)
+}
+
+fn note_worked(connection: &Connection, lease: &Lease, worked_ms: u64) -> Result<()> {
+    let worked = i64::try_from(worked_ms).unwrap_or(i64::MAX);
+    execute(
+        connection,
+        "UPDATE runs SET worked_ms = ?3 WHERE tenant_id = ?1 AND id = ?2",
+        params![lease.tenant().as_str(), lease.run.to_string(), worked],
+    )?;
+    Ok(())
 }
 
 fn begin_tool(connection: &Connection, lease: &Lease, tool: &NewToolRun, now: i64) -> Result<()> {
@@ -149,5 +162,6 @@ fn compact(connection: &Connection, lease: &Lease, new: NewCompaction) -> Result
         params![tenant, session, first_kept - 1],
     )?;
     charge(connection, lease, new.calls, new.now)?;
+    put_parts(connection, lease, &new.parts, new.now)?;
     Ok(seq)
 }

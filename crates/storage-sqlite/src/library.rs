@@ -161,6 +161,27 @@ impl Library for SqliteStore {
         .await
     }
 
+    async fn started_by(&self, key: &SessionKey, except: &SessionKey) -> Result<u64> {
+        let (tenant, key, except) = (key.scope.tenant.clone(), key.to_string(), except.to_string());
+        self.read(move |connection| {
+            if !has_schema(connection, 6)? {
+                return Ok(0);
+            }
+            // From the runs that are open, of which there are few.
+            let count = first(
+                connection,
+                "SELECT count(*) AS started FROM runs c INDEXED BY runs_open
+                 CROSS JOIN runs p ON p.tenant_id = ?1 AND p.id = c.parent_run
+                 WHERE c.tenant_id = ?1 AND c.state IN ('queued', 'running') AND p.session_key = ?2
+                   AND c.session_key <> ?3",
+                params![tenant.as_str(), key, except],
+                |row| unsigned(row, "started"),
+            )?;
+            Ok(count.unwrap_or(0))
+        })
+        .await
+    }
+
     async fn calls_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>> {
         let tenant = tenant.clone();
         self.read(move |connection| ledger::calls_of(connection, &tenant, run)).await

@@ -79,6 +79,8 @@ pub struct Step {
     pub calls: Vec<NewCall>,
     /// What is said to a network before the run is over; numbered on from the run's last part.
     pub parts: Vec<NewPart>,
+    /// How long the run has worked by now, all attempts together. The next one counts on from here.
+    pub worked_ms: Option<u64>,
     pub now: i64,
 }
 
@@ -191,6 +193,8 @@ pub struct NewCompaction {
     pub compaction: tidegate_protocol::Compaction,
     /// What summing up cost.
     pub calls: Vec<NewCall>,
+    /// What is said about it; numbered on from the run's last part.
+    pub parts: Vec<NewPart>,
     pub now: i64,
 }
 
@@ -245,6 +249,7 @@ mod tests {
                 files: FileTrail::default(),
             },
             calls: Vec::new(),
+            parts: Vec::new(),
             now: 0,
         };
         let allowed: Vec<i64> = (-1..=12).filter(|kept| new(*kept).check(4, 9).is_ok()).collect();

@@ -28,6 +28,8 @@ pub struct Lease {
     pub fence: Fence,
     /// 1 for the first try; a restart that resumes the run adds one.
     pub attempt: u32,
+    /// How long earlier attempts worked on it, as far as their [steps](crate::Step::worked_ms) told.
+    pub worked_ms: u64,
     /// The run may not begin: it is only to be ended, with this as the reason.
     pub refusal: Option<BudgetRefusal>,
     /// Soft limits that were exceeded when it was accepted.

@@ -40,6 +40,10 @@ pub trait Library: Send + Sync {
     /// The runs that a run started, and those they started, that have not ended.
     async fn descendants(&self, tenant: &TenantId, run: RunId) -> Result<Vec<RunId>>;
 
+    /// How many runs that the runs of a conversation started have not ended, however many others there are. Those in
+    /// the conversation `except` are left out.
+    async fn started_by(&self, key: &SessionKey, except: &SessionKey) -> Result<u64>;
+
     /// The model calls of a run, in the order they began.
     async fn calls_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<NewCall>>;
 

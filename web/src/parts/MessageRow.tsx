@@ -5,7 +5,7 @@ import { memo } from "react";
 import type { Language } from "../catalogue";
 import { useLanguage, useSentences } from "../language";
 import { Markdown } from "../markdown/Markdown";
-import type { AgentRow, Row, Status, UserRow } from "../view";
+import type { AgentRow, NoteRow, Row, Status, UserRow } from "../view";
 import { CopyButton } from "./CopyButton";
 import { Icon, type IconName, Mark } from "./Icon";
 
@@ -22,7 +22,14 @@ interface Props {
 }
 
 function Rendered({ row, agent, verbs }: Props) {
-  return row.speaker === "user" ? <Own row={row} verbs={verbs} /> : <Answer row={row} agent={agent} />;
+  switch (row.speaker) {
+    case "user":
+      return <Own row={row} verbs={verbs} />;
+    case "agent":
+      return <Answer row={row} agent={agent} />;
+    case "note":
+      return <Note row={row} agent={agent} />;
+  }
 }
 
 /** Rows are made anew with every event; one that says the same as before is not drawn again. */
@@ -116,6 +123,15 @@ function Answer({ row, agent }: { row: AgentRow; agent: string }) {
         </footer>
       )}
     </article>
+  );
+}
+
+function Note({ row, agent }: { row: NoteRow; agent: string }) {
+  const say = useSentences();
+  return (
+    <p className="row note" data-speaker="note">
+      {say("summedUp", { agent })} <Time at={row.at} />
+    </p>
   );
 }
 

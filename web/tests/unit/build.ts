@@ -48,7 +48,14 @@ export function play(...actions: Action[]): Conversation {
 
 /** Each row as `speaker(state): text`. */
 export function seen(conversation: Conversation): string[] {
-  return rows(conversation).map((row) =>
-    row.speaker === "user" ? `user(${row.status}): ${row.text}` : `agent(${row.phase}): ${row.text}`,
-  );
+  return rows(conversation).map((row) => {
+    switch (row.speaker) {
+      case "user":
+        return `user(${row.status}): ${row.text}`;
+      case "agent":
+        return `agent(${row.phase}): ${row.text}`;
+      case "note":
+        return "note";
+    }
+  });
 }

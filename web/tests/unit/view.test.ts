@@ -2,8 +2,9 @@
  * The order and the state of rows on the screen.
  */
 import { expect, test } from "vitest";
+import { type Action, reduce } from "../../src/state";
 import { rows } from "../../src/view";
-import { connecting, done, line, play, run, runEvent, seen, snapshot, typed } from "./build";
+import { connecting, done, id, line, play, run, runEvent, seen, snapshot, typed } from "./build";
 
 const error = { code: "MODEL", message: "no" };
 const turn = (n: number, seq: number) => [line(seq, "user", `q${n}`, n), line(seq + 1, "assistant", `a${n}`, n)];
@@ -56,4 +57,28 @@ test("retry is offered on what failed and was not asked again", () => {
 
 test("a logged question without an answer or a run says that none came", () => {
   expect(seen(play(connecting, snapshot([line(1, "user", "q1", 1)])))).toEqual(["user(interrupted): q1"]);
+});
+
+test("a quiet line says where the conversation was summed up, once, also while it goes on", () => {
+  const summary = { seq: 3, at: 300 };
+  const again = { seq: 6, at: 600 };
+  const begun = play(connecting, {
+    type: "snapshot",
+    data: { session: "main", messages: [...turn(1, 1), ...turn(2, 4)], summaries: [summary], runs: [run(3, "running")] },
+  });
+  const before = ["user(answered): q1", "agent(final): a1", "note", "user(answered): q2", "agent(final): a2"];
+  expect(seen(begun)).toEqual([...before, "user(running): q3", "agent(thinking): "]);
+  const event: Action = { type: "done", data: { runId: id(3), messages: turn(3, 7), summaries: [summary, again] } };
+  const ended = [...before, "note", "user(answered): q3", "agent(final): a3"];
+  expect(seen(reduce(begun, event))).toEqual(ended);
+  expect(seen(reduce(reduce(begun, event), event))).toEqual(ended);
+});
+
+test("a summary behind the last line stands at its end, and one that no connection tells of is gone", () => {
+  const state = play(connecting, {
+    type: "snapshot",
+    data: { session: "main", messages: turn(1, 1), summaries: [{ seq: 9, at: 9 }], runs: [] },
+  });
+  expect(seen(state)).toEqual(["user(answered): q1", "agent(final): a1", "note"]);
+  expect(seen(reduce(state, snapshot(turn(1, 1))))).toEqual(["user(answered): q1", "agent(final): a1"]);
 });

@@ -89,7 +89,7 @@ impl World {
         let request = Request {
             system: vec!["be kind".into()],
             messages: vec![Message::user("hello", 1)],
-            tools: vec![spec("read")],
+            tools: self.specs.clone(),
             session_name: "s".into(),
             ..Request::default()
         };
@@ -114,6 +114,7 @@ fn lease() -> Lease {
         owner: Owner { instance: InstanceId::from_parts(1, [0; 10]), incarnation: 1 },
         fence: Fence(1),
         attempt: 1,
+        worked_ms: 0,
         refusal: None,
         over_budget: Vec::new(),
     }
@@ -169,6 +170,10 @@ impl Desk for World {
         self.note(format!("part {text}"));
         Vec::new()
     }
+
+    fn compaction_notice(&self) -> Vec<NewPart> {
+        Vec::new()
+    }
 }
 
 #[async_trait]
@@ -217,8 +222,9 @@ impl ToolBox for World {
         &self.specs
     }
 
-    fn memory(&self) -> Option<&ToolSpec> {
-        self.specs.iter().find(|spec| spec.name == MEMORY_TOOL)
+    fn takes_notes(&self) -> bool {
+        // Where nothing can be written there are no tools either.
+        !self.specs.is_empty()
     }
 
     fn only_looks(&self, _tool: &str) -> bool {
@@ -388,17 +394,50 @@ async fn what_was_refused_or_only_shown_was_not_written() {
 
 #[tokio::test]
 async fn without_the_tool_nobody_is_asked_and_it_can_still_be_made_up_for() {
-    let without = World { specs: vec![spec("read")], ..World::new() };
+    let without = World { specs: Vec::new(), ..World::new() };
     assert_eq!(without.flush(&Scripted::default(), None).await, Flushed::default());
     assert!(!*without.flushed.lock().unwrap());
+}
+
+#[tokio::test]
+async fn a_run_without_the_tool_sends_what_it_would_send_and_its_notes_are_written_down_for_it() {
+    let world = World { specs: vec![spec("read")], ..World::new() };
+    let said = "Let me see.\n- likes tea\n  - hates rain \nThat is all.";
+    let model = Scripted::new(vec![vec![call("c1", "read")], vec![Block::text(said)]]);
+    assert_eq!(world.flush(&model, None).await, Flushed { calls: 2, wrote: true });
+    let asked = model.asked.lock().unwrap();
+    assert!(asked.iter().all(|request| request.tools == world.specs), "the list of tools is as it was");
+    assert_eq!(asked[0].messages[0], Message::user("hello", 1));
+    let prompt = asked[0].messages[1].text();
+    assert!(prompt.contains(IN_WORDS) && prompt.contains(NO_REPLY), "{prompt}");
+    assert!(!prompt.contains(MEMORY_TOOL), "{prompt}");
+    let expected = [
+        "charge flush",
+        "charge flush",
+        "permit flush:words memory_append",
+        "intend flush:words memory_append",
+    ];
+    assert_eq!(world.saw()[..4], expected);
+}
+
+#[test]
+fn only_lines_that_are_notes_are_taken_from_an_answer_in_words() {
+    let noted = |text: &str| in_note(text).map(|call| call.args["text"].as_str().unwrap().to_owned());
+    assert_eq!(noted("- a\ntalk\n  - b"), Some("a\nb".to_owned()));
+    for nothing in ["", "NO_REPLY", "There is nothing to note.", "-", "- ", "-not one"] {
+        assert_eq!(noted(nothing), None, "{nothing:?}");
+    }
+    assert_eq!(noted(&format!("- {}", "x".repeat(9_000))).unwrap().len(), LONGEST);
 }
 
 #[test]
 fn a_prompt_of_ones_own_still_allows_silence() {
     let day = "2026-11-16";
-    let own = asked(Some("Write notes."), day);
+    let own = asked(Some("Write notes."), day, false);
     assert!(own.starts_with("Write notes.\nWhen there is nothing to do, answer NO_REPLY."), "{own}");
-    let knows = asked(Some("Write notes or NO_REPLY."), day);
+    let knows = asked(Some("Write notes or NO_REPLY."), day, false);
     assert_eq!(knows.matches(NO_REPLY).count(), 1);
-    assert!(asked(Some("  "), day).starts_with(PROMPT));
+    assert!(asked(Some("  "), day, false).starts_with(PROMPT));
+    let in_words = asked(Some("Write notes."), day, true);
+    assert!(in_words.starts_with(&format!("Write notes.\n{IN_WORDS}\nWhen there is nothing")), "{in_words}");
 }

@@ -83,7 +83,7 @@ impl Run<'_> {
     async fn listen(&self, choice: ToolChoice) -> Result<Heard, Failure> {
         let desk = self.parts.desk;
         let mut stream = self.parts.model.stream(self.request(choice));
-        let mut ear = Ear::new(self.turn.scene.tagged);
+        let mut ear = Ear::default();
         desk.emit(RunEventBody::Started);
         while let Some(event) = stream.next().await {
             match ear.hear(event, &|event| desk.emit(event)) {
@@ -112,7 +112,7 @@ impl Run<'_> {
 /// One model call that nobody watches.
 pub(super) async fn overhear(model: &dyn Model, request: Request) -> Result<Heard, Failure> {
     let mut stream = model.stream(request);
-    let mut ear = Ear::new(false);
+    let mut ear = Ear::default();
     while let Some(event) = stream.next().await {
         if let Some(end) = ear.hear(event, &|_| {}) {
             return end;
@@ -122,8 +122,8 @@ pub(super) async fn overhear(model: &dyn Model, request: Request) -> Result<Hear
 }
 
 /// Turns a model's events into an answer, and into what people see of it.
+#[derive(Default)]
 struct Ear {
-    tagged: bool,
     origin: Option<Origin>,
     content: Vec<Block>,
     usage: Usage,
@@ -138,10 +138,6 @@ struct Said {
 }
 
 impl Ear {
-    fn new(tagged: bool) -> Self {
-        Self { tagged, origin: None, content: Vec::new(), usage: Usage::default(), text: None }
-    }
-
     /// Answers how it ended, once it has.
     fn hear(
         &mut self,
@@ -177,7 +173,7 @@ impl Ear {
 
     /// Nobody sends media yet, so the lines that name them are shown.
     fn read(&mut self, text: &str, emit: &(dyn Fn(RunEventBody) + Sync)) {
-        let options = FilterOptions { enforce_final: self.tagged, keeps_media: true };
+        let options = FilterOptions { keeps_media: true, ..FilterOptions::default() };
         let (filter, said) = self.text.get_or_insert_with(|| (StreamFilter::new(options), Said::default()));
         let pieces = filter.push(text);
         said.take(pieces, emit);

@@ -50,6 +50,7 @@ impl Run<'_> {
             begun,
             calls: calls.clone(),
             parts: unsaid.parts,
+            worked_ms: None,
             now: self.parts.clock.now_ms(),
         };
         let head = self.parts.journal.step(&self.turn.lease, step).await?;

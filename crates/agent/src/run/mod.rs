@@ -202,7 +202,7 @@ impl Run<'_> {
             result.data = Some(past::refusal(steps));
             self.tell_started(call);
             self.tell_ended(call, &result, false);
-            self.take_result(call, &result)?;
+            self.say_result(call, &result)?;
         }
         self.limit = Some(StepLimit { steps, tool });
         self.commit(Vec::new()).await

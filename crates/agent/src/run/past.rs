@@ -47,7 +47,7 @@ pub(super) fn rounds_of<'m>(messages: impl Iterator<Item = &'m Message>) -> u32 
     u32::try_from(rounds.count()).unwrap_or(u32::MAX)
 }
 
-/// The calls among a run's lines, each with its result. A model may use an id once more: each call has the first result
+/// The calls among a run's lines, each with its result; without those that were refused beyond the step limit. A model may use an id once more: each call has the first result
 /// behind it that no call before it has.
 pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
     let mut made = Vec::new();
@@ -58,7 +58,9 @@ pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
             let found = behind.find_map(|(at, message)| Some((at, result_of(message, &call)?)));
             if let Some((at, result)) = found {
                 taken[at] = true;
-                made.push((call, result));
+                made.extend(
+                    Some((call, result)).filter(|(_, result)| refused_at(result.data.as_ref()).is_none()),
+                );
             }
         }
     }
@@ -73,12 +75,16 @@ pub(super) fn refusal(steps: u32) -> Value {
 /// The limit that a run met, if it did, among its lines.
 pub fn step_limit(messages: &[&Message]) -> Option<StepLimit> {
     messages.iter().find_map(|message| match message {
-        Message::ToolResult { tool_name, details: Some(details), is_error: true, .. } => {
-            let steps = u32::try_from(details.get(STEP_LIMIT)?.as_u64()?).ok()?;
-            Some(StepLimit { steps, tool: tool_name.clone() })
+        Message::ToolResult { tool_name, details, is_error: true, .. } => {
+            Some(StepLimit { steps: refused_at(details.as_ref())?, tool: tool_name.clone() })
         }
         _ => None,
     })
+}
+
+/// The limit that a result tells of.
+fn refused_at(details: Option<&Value>) -> Option<u32> {
+    u32::try_from(details?.get(STEP_LIMIT)?.as_u64()?).ok()
 }
 
 fn result_of(message: &Message, call: &ToolCall) -> Option<ToolResult> {

@@ -1,8 +1,7 @@
 //! Where a run begins: with its input, or where an earlier attempt was cut off.
 
-use tidegate_protocol::Entry;
-use tidegate_protocol::{Message, Origin, StopReason, ToolCall, ToolRunState, Usage};
-use tidegate_storage::{Context, ContextLimits};
+use tidegate_protocol::{Entry, Message, Origin, StopReason, ToolCall, ToolResult, ToolRunState, Usage};
+use tidegate_storage::{Context, ContextLimits, ToolRunRow};
 
 use super::log::Unsaid;
 use super::past::{by_hand, calls_made, calls_of, rounds_of, step_limit};
@@ -10,6 +9,7 @@ use super::room::Before;
 use super::work::{failed, sent_here};
 use super::{Parts, Run, Stop, Turn};
 use crate::context::{Line, history, system};
+use crate::toolbox::Recalled;
 
 /// Lines of a log that are read at most.
 const MOST_LINES: u32 = 5_000;
@@ -84,19 +84,33 @@ impl<'a> Run<'a> {
         let mut left = Vec::new();
         for call in open {
             let tried = begun.iter().rev().find(|tool| tool.call_id == call.id);
-            match tried.map(|tool| &tool.state) {
-                Some(ToolRunState::Intended | ToolRunState::Interrupted | ToolRunState::Unknown(_))
-                    if !self.parts.tools.only_looks(&call.name) =>
-                {
+            let result = match tried {
+                Some(tried) if !self.parts.tools.only_looks(&call.name) => self.came_of(&call, tried).await?,
+                _ => None,
+            };
+            match result {
+                Some(result) => {
                     self.tell_started(&call);
-                    let result = interrupted(&call);
                     self.tell_ended(&call, &result, false);
                     self.take_result(&call, &result)?;
                 }
-                _ => left.push(call),
+                None => left.push(call),
             }
         }
         if left.is_empty() { self.commit(Vec::new()).await } else { self.work(left).await }
+    }
+
+    /// What the model is told about a call that was begun and has no result; nothing when it is to be made now.
+    async fn came_of(&self, call: &ToolCall, tried: &ToolRunRow) -> Result<Option<ToolResult>, Stop> {
+        use ToolRunState::{Intended, Interrupted, Unknown};
+        if !matches!(tried.state, Intended | Interrupted | Unknown(_)) {
+            return Ok(None);
+        }
+        Ok(match self.parts.tools.recall(call, tried.created_at).await? {
+            Recalled::Unknown => Some(interrupted(call)),
+            Recalled::Nothing => None,
+            Recalled::Done(result) => Some(result),
+        })
     }
 
     /// Calls of the last answer that have no result.
@@ -153,7 +167,7 @@ fn line(entry: &Entry) -> Option<Line> {
     Some(Line { seq: Some(entry.seq), message: entry.body.message()?.clone() })
 }
 
-fn interrupted(call: &ToolCall) -> tidegate_protocol::ToolResult {
+fn interrupted(call: &ToolCall) -> ToolResult {
     let message = "interrupted: the program was restarted while this ran. It may or may not have taken effect; look \
                    before you do it again.";
     let mut result = failed(&call.name, message);

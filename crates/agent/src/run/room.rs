@@ -10,6 +10,24 @@ use crate::compact::{Job, compact, is_long};
 use crate::context::{Line, estimate, prune, summary};
 use crate::flush::{Flushing, flush, is_due};
 
+/// Who wants a conversation summed up.
+#[derive(Clone, Copy)]
+enum Wish<'a> {
+    /// Somebody, perhaps in a certain way. The answer to that says that it was done.
+    Asked(Option<&'a str>),
+    /// Nobody: it does not fit any more.
+    Unasked,
+}
+
+impl<'a> Wish<'a> {
+    fn instructions(self) -> Option<&'a str> {
+        match self {
+            Self::Asked(instructions) => instructions,
+            Self::Unasked => None,
+        }
+    }
+}
+
 /// What came before the lines, and how much all of it is.
 pub(super) struct Before {
     /// The newest compaction's line.
@@ -74,12 +92,12 @@ impl Run<'_> {
     /// Before a call: notes first, then the conversation is summed up, each only if it is time.
     pub(super) async fn make_room(&mut self) -> Result<(), Stop> {
         // Strangers could fill a window, and so what is remembered.
-        let can_write = self.parts.tools.memory().is_some() && !self.turn.scene.group;
+        let can_write = self.parts.tools.takes_notes() && !self.turn.scene.group;
         if is_due(self.tokens(), &self.turn.window, self.before.flushed, can_write) {
             self.take_notes().await?;
         }
         if self.tokens() > self.turn.window.line() {
-            self.sum_up(None).await?;
+            self.sum_up_from(self.tokens(), Wish::Unasked).await?;
         }
         Ok(())
     }
@@ -102,17 +120,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sums the conversation up. `false` when there is nothing to sum up.
+    /// Sums the conversation up because somebody asked for it. `false` when there is nothing to sum up.
     pub(super) async fn sum_up(&mut self, instructions: Option<&str>) -> Result<bool, Stop> {
-        self.sum_up_from(self.tokens(), instructions).await
+        self.sum_up_from(self.tokens(), Wish::Asked(instructions)).await
     }
 
-    /// The same when the model itself says that it is too long: then it is, whatever was counted here.
+    /// The same, asked for by nobody, when the model itself says that it is too long: then it is, whatever was counted here.
     pub(super) async fn sum_up_after_overflow(&mut self) -> Result<bool, Stop> {
-        self.sum_up_from(self.tokens().max(self.turn.window.tokens), None).await
+        self.sum_up_from(self.tokens().max(self.turn.window.tokens), Wish::Unasked).await
     }
 
-    async fn sum_up_from(&mut self, tokens: u64, instructions: Option<&str>) -> Result<bool, Stop> {
+    async fn sum_up_from(&mut self, tokens: u64, wish: Wish<'_>) -> Result<bool, Stop> {
         let in_log: Vec<Line> = self.lines.iter().filter(|line| line.seq.is_some()).cloned().collect();
         let before = self.before.summary.as_ref().and_then(|entry| match &entry.body {
             EntryBody::Compaction(compaction) => Some(compaction),
@@ -126,7 +144,7 @@ impl Run<'_> {
             window: &self.turn.window,
             tokens,
             fixed: self.before.fixed + self.unlogged(),
-            instructions,
+            instructions: wish.instructions(),
             session_name: &session_name,
         };
         if !is_long(&job) {
@@ -138,7 +156,7 @@ impl Run<'_> {
         self.parts.desk.charge("compaction");
         self.note_asked(&quiet);
         let Some(compaction) = compaction else { return Ok(false) };
-        self.replace(compaction).await?;
+        self.replace(compaction, wish).await?;
         Ok(true)
     }
 
@@ -148,12 +166,16 @@ impl Run<'_> {
         lines.map(|line| estimate(&line.message)).sum()
     }
 
-    /// Commits a summary and goes on with it.
-    async fn replace(&mut self, compaction: Compaction) -> Result<(), Stop> {
+    /// Commits a summary and goes on with it. Whoever did not ask for it is told in the same commit, so once.
+    async fn replace(&mut self, compaction: Compaction, wish: Wish<'_>) -> Result<(), Stop> {
         let Compaction { tokens_before, mechanical, first_kept_seq, .. } = compaction;
         let (id, now) = (new_id(self.parts.clock)?, self.parts.clock.now_ms());
         let calls = self.parts.desk.calls();
-        let new = NewCompaction { id, compaction: compaction.clone(), calls: calls.clone(), now };
+        let parts = match wish {
+            Wish::Asked(_) => Vec::new(),
+            Wish::Unasked => self.parts.desk.compaction_notice(),
+        };
+        let new = NewCompaction { id, compaction: compaction.clone(), calls: calls.clone(), parts, now };
         fault::pause("agent.compact.before").await;
         let seq = self.parts.journal.compact(&self.turn.lease, new).await?;
         fault::pause("agent.compact.after").await;

@@ -93,7 +93,8 @@ pub struct Answer {
     /// What a person reads.
     pub text: String,
     pub origin: Origin,
-    /// The calls of this run and what came of them, in the order they were made.
+    /// The calls of this run and what came of them, in the order they were made. Those beyond the limit are not among
+    /// them: nothing was made of them.
     pub calls: Vec<(ToolCall, ToolResult)>,
     /// The model wanted more tools than it may have.
     pub limit: Option<StepLimit>,

@@ -154,6 +154,11 @@ impl Run<'_> {
     pub(super) fn take_result(&mut self, call: &ToolCall, result: &ToolResult) -> Result<(), Stop> {
         self.calls.push((call.clone(), result.clone()));
         self.sent.extend(sent_here(result));
+        self.say_result(call, result)
+    }
+
+    /// The model is told; whether anything was run is another question.
+    pub(super) fn say_result(&mut self, call: &ToolCall, result: &ToolResult) -> Result<(), Stop> {
         let mut content = result.content.clone();
         if content.is_empty() {
             let text = result.error.as_ref().map_or("(nothing)", |error| error.message.as_str());

@@ -128,13 +128,15 @@ pub enum Thinking {
 pub struct Compaction {
     /// Tokens kept free for the answer, and at most a quarter of the window; compaction starts when fewer are left.
     pub reserve_tokens_floor: u32,
+    /// Whether people on channels are told when their conversation was summed up without their asking.
+    pub notify: bool,
     /// Writing down what matters before a compaction.
     pub memory_flush: MemoryFlush,
 }
 
 impl Default for Compaction {
     fn default() -> Self {
-        Self { reserve_tokens_floor: 20_000, memory_flush: MemoryFlush::default() }
+        Self { reserve_tokens_floor: 20_000, notify: true, memory_flush: MemoryFlush::default() }
     }
 }
 

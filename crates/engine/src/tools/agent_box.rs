@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_agent::{MEMORY_TOOL, ReadyCall, ToolBox, ToolBoxError, Verdict};
+use tidegate_agent::{MEMORY_TOOL, ReadyCall, Recalled, ToolBox, ToolBoxError, Verdict};
 use tidegate_models::ToolSpec;
 use tidegate_policy::{Digest, Permitted};
 use tidegate_protocol::api::{Asking, ToolEvent};
@@ -16,6 +16,7 @@ use tidegate_tools::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::invoke::{Calling, Invoke, Settled, Tell};
+use super::sessions::recall;
 use crate::error::EngineError;
 use crate::execute::Work;
 use crate::live::Live;
@@ -31,7 +32,7 @@ pub(crate) struct AgentBox {
     /// Stands behind every note of the run, so that it is known where it came from.
     provenance: String,
     specs: Vec<ToolSpec>,
-    memory: Option<ToolSpec>,
+    takes_notes: bool,
     cancel: CancellationToken,
     live: Arc<Live>,
     pace: Arc<Pace>,
@@ -54,14 +55,13 @@ impl AgentBox {
         let noting = look(for_notes(&template))?;
         let ordinary = look(template.clone())?;
         let specs = ordinary.shown();
-        let memory =
-            registry.find(MEMORY_TOOL).map(|tool| tool.spec()).filter(|spec| noting.shows(&spec.name));
-        let memory = memory.filter(|_| noting.can_write()).map(shown);
+        let takes_notes =
+            registry.find(MEMORY_TOOL).is_some() && noting.shows(MEMORY_TOOL) && noting.can_write();
         // For tools that wait for another run.
         live.goes_at(&pace);
         let provenance = format!("[{}, {}]", work.key.label(), work.run.alias());
         let (core, shadow) = (Arc::clone(core), spec.shadow);
-        Ok(Self { core, template, registry, provenance, specs, memory, cancel, live, pace, shadow })
+        Ok(Self { core, template, registry, provenance, specs, takes_notes, cancel, live, pace, shadow })
     }
 
     /// The tools that the model of a run is shown.
@@ -225,8 +225,8 @@ impl ToolBox for AgentBox {
         &self.specs
     }
 
-    fn memory(&self) -> Option<&ToolSpec> {
-        self.memory.as_ref()
+    fn takes_notes(&self) -> bool {
+        self.takes_notes
     }
 
     fn only_looks(&self, tool: &str) -> bool {
@@ -240,6 +240,16 @@ impl ToolBox for AgentBox {
 
     async fn permit_note(&self, call: ToolCall) -> Result<Verdict, ToolBoxError> {
         self.decide(self.with(for_notes(&self.template), call)).await
+    }
+
+    async fn recall(&self, call: &ToolCall, begun_at: i64) -> Result<Recalled, ToolBoxError> {
+        let Some(run) = self.template.run else { return Ok(Recalled::Unknown) };
+        let invoke = self.with(self.template.clone(), call.clone());
+        let (registry, cancel) = (Arc::clone(&self.registry), self.cancel.child_token());
+        let calling =
+            Calling::among(&self.core, registry, invoke, cancel, Arc::new(|_| {})).map_err(stops)?;
+        let Ok(prepared) = calling.prepare().await else { return Ok(Recalled::Unknown) };
+        recall(&self.core, run, &prepared, begun_at).await.map_err(stops)
     }
 }
 

@@ -3,10 +3,13 @@
 
 mod budgets;
 mod closing;
+mod deadlines;
 mod delivery;
 mod image;
 mod models;
 mod network;
+mod notices;
+mod prefix;
 mod reuse;
 mod session_commands;
 mod session_resets;

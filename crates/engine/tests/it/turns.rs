@@ -162,20 +162,26 @@ async fn a_run_of_the_session_kind_needs_nobody_to_wait_and_its_answer_is_in_the
 }
 
 async fn what_went_wrong_with_the_tools_is_the_same_when_the_answer_is_read_back(bench: &Bench<'_>) {
-    let missing = json!({"calls": [{"id": "c", "name": "read", "arguments": {"path": "nothing.txt"}}]});
-    let turns = json!([missing, missing, missing, {"say": "I give up"}]);
-    let crew = crew(bench, turns, json!({"agents": {"defaults": {"maxToolSteps": 2}}}), 4).await;
-    let keyed = || tidegate_engine::Request {
-        idempotency: Some("once".to_owned()),
-        ..crew.request("main", "read it")
-    };
-    let told = crew.engine.submit(keyed()).await.unwrap().follower.end().await.unwrap();
-    let error = told.tool_error.clone().unwrap();
-    assert_eq!(error.message, "tool call loop exceeded max steps (2)");
-    let again = crew.engine.submit(keyed()).await.unwrap();
-    assert!(again.replayed);
-    assert_eq!(again.follower.end().await.unwrap().tool_error, Some(error));
-    crew.close().await;
+    let calls = |name: &str, arguments| json!({"calls": [{"id": "c", "name": name, "arguments": arguments}]});
+    let (missing, echo) =
+        (calls("read", json!({"path": "nothing.txt"})), calls("tools.echo", json!({"message": "hi"})));
+    for (round, begins) in [(echo, "tool call loop exceeded max steps (2)"), (missing, "nothing.txt")] {
+        let turns = json!([round, round, round, {"say": "I give up"}]);
+        let crew = crew(bench, turns, json!({"agents": {"defaults": {"maxToolSteps": 2}}}), 4).await;
+        let keyed = || tidegate_engine::Request {
+            idempotency: Some(begins.to_owned()),
+            ..crew.request(begins, "read it")
+        };
+        let told = crew.engine.submit(keyed()).await.unwrap().follower.end().await.unwrap();
+        let error = told.tool_error.clone().unwrap();
+        assert!(error.message.starts_with(begins), "what went wrong first is told: {error:?}");
+        assert_eq!(told.calls.len(), 2, "the one that was not run is not among them");
+        let again = crew.engine.submit(keyed()).await.unwrap();
+        assert!(again.replayed);
+        let again = again.follower.end().await.unwrap();
+        assert_eq!((again.tool_error, again.calls.len()), (Some(error), 2));
+        crew.close().await;
+    }
 }
 
 fn all() -> tidegate_storage::RunFilter {

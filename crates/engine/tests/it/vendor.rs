@@ -130,14 +130,24 @@ impl Bench<'_> {
     /// Asks in a process of its own, so to speak, that is gone the moment the vendor was asked: nothing of it is closed,
     /// nothing it knew is written down.
     pub(crate) fn killed_while_asking(&self, more: &Value, reply: &ReplyTarget) -> RunId {
+        let asks = |request| Request { reply: reply.clone(), ..request };
+        self.killed_after(more, asks, async || drop(self.vendor.next_request().await))
+    }
+
+    /// The same, gone once it is time.
+    pub(crate) fn killed_after(
+        &self,
+        more: &Value,
+        asks: impl FnOnce(Request) -> Request + Send,
+        is_time: impl AsyncFnOnce() + Send,
+    ) -> RunId {
         let lived = || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
             let runtime = runtime.unwrap();
             let run = runtime.block_on(async {
                 let engine = self.engine(more.clone()).await;
-                let request = Request { reply: reply.clone(), ..question(&engine, "main") };
-                let run = engine.submit(request).await.unwrap().run;
-                self.vendor.next_request().await;
+                let run = engine.submit(asks(question(&engine, "main"))).await.unwrap().run;
+                is_time().await;
                 run
             });
             runtime.shutdown_timeout(Duration::from_secs(5));
@@ -156,6 +166,12 @@ impl Bench<'_> {
         let found = of_it.next().map(|row| row.used).unwrap_or_default();
         assert!(of_it.next().is_none(), "one period: {rows:?}");
         found
+    }
+
+    /// How long the runs have worked, as it was written down.
+    pub(crate) async fn worked_ms(&self) -> i64 {
+        let runs = self.store.rows("runs", "1 = 1").await;
+        runs.iter().filter_map(|run| run["worked_ms"].as_i64()).sum()
     }
 
     /// The model calls that were written down, the oldest first.

@@ -19,7 +19,7 @@ use tidegate_protocol::{RunEvent, RunEventBody, RunId, RunState, SessionId, Sess
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::answer::{Answered, Refusal};
-use crate::api::snapshot::{self, Commanded};
+use crate::api::snapshot::{self, Commanded, Written};
 use crate::gate::Gate;
 use crate::names::key_of;
 
@@ -161,9 +161,9 @@ impl Feed {
             return self.begin().await;
         }
         self.put("run", &changed);
-        if let Some((session, messages)) = lines {
+        if let Some((session, Written { messages, summaries })) = lines {
             self.session = Some(session);
-            self.put("done", &Done { run_id, messages });
+            self.put("done", &Done { run_id, messages, summaries });
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! A conversation as it stands: the end of its log, and the runs that are not in it.
 
 use tidegate_engine::spoken;
-use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot};
-use tidegate_protocol::{Entry, Message, Role, RunCommand, RunId, RunState, SessionId, SessionKey};
+use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot, SummaryLine};
+use tidegate_protocol::{
+    Entry, EntryBody, Message, Role, RunCommand, RunId, RunState, SessionId, SessionKey,
+};
 use tidegate_storage::{RunFilter, RunLookup, RunRow};
 
 use crate::answer::Refusal;
@@ -27,13 +29,13 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
     let filter = RunFilter { session: Some(key.clone()), limit: RUNS, ..RunFilter::default() };
     let rows = library.runs(engine.tenant(), filter).await?;
     let session = library.session(key).await?;
-    let messages = match &session {
+    let Written { messages, summaries } = match &session {
         Some(row) => {
             let after = (row.head_seq - i64::from(LINES)).max(0);
             let entries = library.entries(engine.tenant(), row.id, after, LINES + 64).await?;
-            entries.iter().filter_map(line).collect()
+            Written::of(entries.iter())
         }
-        None => Vec::new(),
+        None => Written::default(),
     };
     let session = session.map(|row| row.id);
     // Newest first, as far back as this log goes: what another log answered was another conversation.
@@ -44,7 +46,7 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
     let mut runs: Vec<RunLine> =
         of_this_log.filter(|row| !is_answered(row, &messages)).map(|row| run_line(gate, row)).collect();
     runs.reverse();
-    Ok(Standing { snapshot: Snapshot { session: name.to_owned(), messages, runs }, session })
+    Ok(Standing { snapshot: Snapshot { session: name.to_owned(), messages, summaries, runs }, session })
 }
 
 /// Whether the log has a run's answer. The row may be older than the log that was read after it.
@@ -115,8 +117,23 @@ fn line(entry: &Entry) -> Option<LogLine> {
     })
 }
 
-/// The lines a run wrote, and the log they are in.
-pub(crate) async fn lines_of(gate: &Gate, run: RunId) -> Result<Option<(SessionId, Vec<LogLine>)>, Refusal> {
+/// What people see of a piece of a log.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) messages: Vec<LogLine>,
+    pub(crate) summaries: Vec<SummaryLine>,
+}
+
+impl Written {
+    fn of<'e>(entries: impl Iterator<Item = &'e Entry> + Clone) -> Self {
+        let summed_up = entries.clone().filter(|entry| matches!(entry.body, EntryBody::Compaction(_)));
+        let summaries = summed_up.map(|entry| SummaryLine { seq: entry.seq, at: entry.created_at }).collect();
+        Self { messages: entries.filter_map(line).collect(), summaries }
+    }
+}
+
+/// What a run wrote, and the log it is in.
+pub(crate) async fn lines_of(gate: &Gate, run: RunId) -> Result<Option<(SessionId, Written)>, Refusal> {
     let engine = gate.engine();
     let row = engine.library().run(engine.tenant(), &RunLookup::Id(run)).await?;
     let Some(RunRow { session: Some(session), entries: Some((first, last)), .. }) = row else {
@@ -124,8 +141,8 @@ pub(crate) async fn lines_of(gate: &Gate, run: RunId) -> Result<Option<(SessionI
     };
     let count = u32::try_from(last - first + 1).unwrap_or(LINES);
     let entries = engine.library().entries(engine.tenant(), session, first - 1, count).await?;
-    let lines = entries.iter().filter(|entry| entry.run_id == run).filter_map(line).collect();
-    Ok(Some((session, lines)))
+    let written = Written::of(entries.iter().filter(|entry| entry.run_id == run));
+    Ok(Some((session, written)))
 }
 
 #[cfg(test)]
@@ -133,7 +150,20 @@ mod tests {
     use serde_json::json;
     use tidegate_protocol::{Entry, Role};
 
-    use super::line;
+    use super::{Written, line};
+
+    #[test]
+    fn where_a_log_was_summed_up_is_told_beside_its_lines_and_the_summary_itself_is_not() {
+        let summary = json!({"summary": "secret", "firstKeptSeq": 1, "tokensBefore": 9, "mechanical": false});
+        let mut summed_up = serde_json::to_value(said("user", "")).unwrap();
+        (summed_up["kind"], summed_up["body"], summed_up["seq"]) = (json!("compaction"), summary, json!(2));
+        summed_up["createdAt"] = json!(7);
+        let entries = [said("user", "hi"), serde_json::from_value(summed_up).unwrap()];
+        let written = Written::of(entries.iter());
+        assert_eq!(written.messages.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["hi"]);
+        let places: Vec<_> = written.summaries.iter().map(|summary| (summary.seq, summary.at)).collect();
+        assert_eq!(places, [(2, 7)]);
+    }
 
     fn said(role: &str, text: &str) -> Entry {
         let usage = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": 0});

@@ -24,6 +24,8 @@ pub struct Recorded {
     pub headers: BTreeMap<String, String>,
     /// JSON as it is, a form as an object, anything else as text; `null` without a body.
     pub body: Value,
+    /// The body as it came, to the byte where it is text.
+    pub raw: String,
 }
 
 impl Recorded {

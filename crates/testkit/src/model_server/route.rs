@@ -183,7 +183,8 @@ mod tests {
 
     fn asked(method: &str, path: &str, query: &str, body: Value) -> Route {
         let headers = BTreeMap::new();
-        route(&Recorded { method: method.into(), path: path.into(), query: pairs(query), headers, body })
+        let raw = body.to_string();
+        route(&Recorded { method: method.into(), path: path.into(), query: pairs(query), headers, body, raw })
     }
 
     fn answer(format: Format, model: &str, delivery: Delivery) -> Route {

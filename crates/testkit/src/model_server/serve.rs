@@ -174,6 +174,7 @@ async fn read(request: Request<Incoming>) -> io::Result<Recorded> {
     }
     let form = headers.get("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
     let text = String::from_utf8_lossy(&body);
+    let raw = text.clone().into_owned();
     let body = if text.is_empty() {
         Value::Null
     } else if let Ok(json) = serde_json::from_str(&text) {
@@ -190,6 +191,7 @@ async fn read(request: Request<Incoming>) -> io::Result<Recorded> {
         query: route::pairs(head.uri.query().unwrap_or_default()),
         headers,
         body,
+        raw,
     })
 }
 

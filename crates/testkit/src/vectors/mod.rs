@@ -2,10 +2,12 @@
 //! here. The program `vectors <file>` runs any such file.
 //!
 //! A file is a JSON object. Each key is a group, a list of cases or one case; keys that begin with `_` are notes. A group
-//! without a function here is named and counted, a case where ours differs on purpose is told with the reason.
+//! without a function here is named and counted, with the reason where it is known; a case where ours differs on purpose
+//! is told with the reason too.
 
 mod agent;
 mod config;
+mod elsewhere;
 mod exec;
 mod models;
 mod on_purpose;
@@ -121,7 +123,11 @@ pub fn run(text: &str) -> Result<Report, String> {
             }
         } else {
             report.skipped += cases.len();
-            report.lines.push(format!("{group}: not a group we have, {} skipped", cases.len()));
+            let told = match elsewhere::reason(group) {
+                Some(reason) => format!("{group}: {} skipped: {reason}", cases.len()),
+                None => format!("{group}: not a group we have, {} skipped", cases.len()),
+            };
+            report.lines.push(told);
         }
     }
     Ok(report)

@@ -96,6 +96,16 @@ const TABLE: &[(&str, Matcher, &str)] = &[
         "a lone quote is text; theirs drops it",
     ),
     (
+        "compact_instructions",
+        |case, ours| ours.is_null() && text(&case["in"], "rawBody").contains(": /"),
+        "who speaks stands beside a message and not in it: a command begins the message",
+    ),
+    (
+        "compact_instructions",
+        |case, ours| text(&case["in"], "rawBody").strip_prefix("/compact ") == ours.as_str(),
+        "instructions of several lines keep their lines",
+    ),
+    (
         "think_level",
         |case, ours| text(case, "in") == " high" && *ours == "high",
         "blanks around a level mean nothing",

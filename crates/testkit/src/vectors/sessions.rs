@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tidegate_config::{ConfigFile, Env};
 use tidegate_engine::Settings;
 use tidegate_protocol::{PeerKind, SessionKey};
-use tidegate_routing::ResetPolicy;
 use tidegate_routing::upstream_key::{
     AgentKey, DmScope, KeyedPeer, account_id, agent_id, is_subagent, thread_parent,
 };
+use tidegate_routing::{Command, ResetPolicy, Vocabulary, parse_line};
 
 use super::{Answer, Compared, compared, in_and_out, read};
 
@@ -25,8 +25,25 @@ pub(super) fn answer_of(group: &str) -> Option<Answer> {
         "session_key_peer" => peer_key,
         "reset_policy" => reset_policy,
         "freshness_utc" => freshness,
+        "compact_instructions" => compact_instructions,
         _ => return None,
     })
+}
+
+/// What somebody says with `/compact`. Where they say it does not matter here: a network takes its own marks away.
+fn compact_instructions(case: &Value) -> Result<Compared, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Input {
+        raw_body: String,
+    }
+    let (Input { raw_body }, out) = in_and_out(case)?;
+    let vocabulary = Vocabulary { is_model: &|_| false, reset_triggers: &[] };
+    let ours = match parse_line(&raw_body, &vocabulary).command {
+        Some(Command::Compact(instructions)) => json!(instructions),
+        _ => Value::Null,
+    };
+    compared(out, ours)
 }
 
 fn parsed(text: &str) -> Value {

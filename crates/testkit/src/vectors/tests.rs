@@ -32,6 +32,13 @@ fn a_group_that_nobody_has_is_named_and_its_cases_are_skipped() {
 }
 
 #[test]
+fn a_group_that_is_not_ours_on_purpose_says_why() {
+    let report = run(r#"{"bm25": [1, 2]}"#).unwrap();
+    assert_eq!(report.skipped, 2);
+    assert!(report.lines[0].starts_with("bm25: 2 skipped: memory is"), "{}", report.lines[0]);
+}
+
+#[test]
 fn a_case_that_is_none_of_its_group_has_failed() {
     for case in [r#"{"text": "hi"}"#, r#"{"text": 7, "silent": true}"#, "3", "null", r#"["a"]"#] {
         let report = run(&format!(r#"{{"silent": [{case}]}}"#)).unwrap();

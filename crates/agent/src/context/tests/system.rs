@@ -56,7 +56,7 @@ fn is_as_stored(name: &str, scene: &Scene, tools: &[ToolSpec]) {
 fn the_instructions_are_as_stored() {
     let tools = [tool("read"), tool("time.now")];
     is_as_stored("full.md", &full(), &tools);
-    is_as_stored("group.md", &Scene { group: true, tagged: true, ..full() }, &tools);
+    is_as_stored("group.md", &Scene { group: true, ..full() }, &tools);
     let task = Some("Count the ships.\n".to_owned());
     is_as_stored("minimal.md", &Scene { mode: PromptMode::Minimal, task, ..full() }, &tools);
     is_as_stored("bare.md", &Scene { mode: PromptMode::Bare, ..full() }, &tools);

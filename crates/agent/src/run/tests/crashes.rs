@@ -99,3 +99,28 @@ async fn an_answer_that_only_lacks_its_end_is_not_asked_for_again() {
     let Outcome::Answered(answer) = outcome else { panic!("{outcome:?}") };
     assert_eq!((answer.text.as_str(), answer.entries.len()), ("done", 0));
 }
+
+#[tokio::test]
+async fn a_call_whose_outcome_can_be_found_out_is_told_as_it_is_and_one_that_did_nothing_is_made() {
+    for (recalled, line, effects) in [
+        (Recalled::Unknown, "result w1: interrupted", vec![]),
+        (Recalled::Nothing, "result w1: did w1", vec!["w1"]),
+        (Recalled::Done(result("write", "it is there")), "result w1: it is there", vec![]),
+    ] {
+        let world = World::new(|request| match results_since_user(request) {
+            0 => calls(&[("write", "w1")]),
+            _ => says("done"),
+        });
+        // Its INTENT is durable, and it dies before the tool begins.
+        world.state().fuse = Some(2);
+        world.attempt(1).await.unwrap_err();
+        world.restart();
+        assert_eq!(world.state().tool_runs[0].state, ToolRunState::Interrupted);
+        world.state().recalled = Some(recalled);
+        let outcome = world.attempt(2).await.unwrap();
+        assert_eq!(world.finish(&outcome), "done");
+        assert!(world.log().iter().any(|said| said.starts_with(line)), "{line}: {:?}", world.log());
+        assert_eq!(world.state().effects, effects, "{line}");
+        assert_paired(&world);
+    }
+}

@@ -26,7 +26,7 @@ use tidegate_storage::{
 use super::*;
 use crate::context::{Pruning, PruningMode, Scene};
 use crate::desk::Afford;
-use crate::toolbox::{ReadyCall, Verdict};
+use crate::toolbox::{ReadyCall, Recalled, Verdict};
 
 /// What a model says to a request.
 type Mind = Box<dyn Fn(&Request) -> Said + Send + Sync>;
@@ -63,6 +63,8 @@ struct State {
     requests: Vec<Request>,
     commits: Vec<String>,
     parts: Vec<String>,
+    /// What is found out about a call that was cut off.
+    recalled: Option<Recalled>,
     /// There is money for what was reserved with the run, and for nothing more.
     broke: bool,
     /// Operations that still work; the next one is the last thing that happens.
@@ -200,6 +202,7 @@ fn turn(attempt: u32) -> Turn {
             owner: Owner { instance: InstanceId::from_parts(0, [0; 10]), incarnation: i64::from(attempt) },
             fence: Fence(i64::from(attempt)),
             attempt,
+            worked_ms: 0,
             refusal: None,
             over_budget: Vec::new(),
         },
@@ -331,6 +334,7 @@ impl Journal for World {
         state.floor = first - 1;
         state.summary = state.log.last().cloned();
         state.flushed = false;
+        state.parts.extend(new.parts.into_iter().map(|part| part.body));
         drop(state);
         self.burn()?;
         Ok(seq)
@@ -374,8 +378,8 @@ impl ToolBox for World {
         &self.specs
     }
 
-    fn memory(&self) -> Option<&ToolSpec> {
-        None
+    fn takes_notes(&self) -> bool {
+        false
     }
 
     fn only_looks(&self, tool: &str) -> bool {
@@ -384,6 +388,10 @@ impl ToolBox for World {
 
     async fn permit_note(&self, call: ToolCall) -> Result<Verdict, ToolBoxError> {
         Ok(Verdict::Answered(failed(&call.name, "no notes here")))
+    }
+
+    async fn recall(&self, _: &ToolCall, _: i64) -> Result<Recalled, ToolBoxError> {
+        Ok(self.state().recalled.clone().unwrap_or(Recalled::Unknown))
     }
 
     async fn permit(&self, call: ToolCall) -> Result<Verdict, ToolBoxError> {
@@ -449,6 +457,10 @@ impl Desk for World {
             lane: String::new(),
             body: text.to_owned(),
         }]
+    }
+
+    fn compaction_notice(&self) -> Vec<NewPart> {
+        self.parts("it was summed up")
     }
 }
 

@@ -62,6 +62,17 @@ async fn a_conversation_that_outgrows_its_window_is_summed_up_and_nothing_of_it_
     assert_eq!(asked.messages.last().unwrap().text(), "do it");
     let told = state.events.iter().any(|event| matches!(event, RunEventBody::CompactionEnded { .. }));
     assert!(told, "the user is told");
+    assert_eq!(state.parts, ["it was summed up"], "also where only messages are read");
+}
+
+#[tokio::test]
+async fn whoever_asks_for_a_summary_is_told_by_its_answer_alone() {
+    let world = talker(0);
+    fill(&world, 40);
+    let parts = Parts { model: &world, journal: &world, tools: &world, desk: &world, clock: &world };
+    let outcome = sum_up(&small(1), parts, None).await.unwrap();
+    assert!(matches!(outcome, Outcome::SummedUp { .. }), "{outcome:?}");
+    assert_eq!(world.state().parts, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,24 +1,21 @@
 //! `sessions_history`: what was said in a conversation.
 
 use std::fmt::Write as _;
-use std::sync::Weak;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use tidegate_policy::{Permitted, Preparation};
+use serde_json::json;
 use tidegate_protocol::{Block, Entry, Message};
 use tidegate_runtime::redact;
 use tidegate_storage::SessionRow;
-use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
+use tidegate_tools::{Output, ToolFailure, fence};
 
+use super::beginning;
 use super::caller::{Caller, failure, unknown};
-use super::{beginning, read};
+use super::look::{self, Look};
 use crate::start::Core;
 
-const USUAL: u32 = 20;
-const MOST: u32 = 100;
 /// Lines of the log that are read for one message: tools write several.
 const LINES_A_MESSAGE: u32 = 8;
 /// Characters of one message.
@@ -28,7 +25,7 @@ const ALL: usize = 32_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Args {
+pub(super) struct Args {
     /// From sessions_list.
     session_key: String,
     /// Messages, the newest; 20 without it.
@@ -39,35 +36,20 @@ struct Args {
     include_tools: bool,
 }
 
-pub(super) struct SessionsHistory {
-    spec: ToolSpec,
-    core: Weak<Core>,
-}
-
-impl SessionsHistory {
-    pub(super) fn new(core: Weak<Core>) -> Self {
-        Self { spec: ToolSpec::of::<Args>("sessions_history", "Shows what a conversation said."), core }
-    }
-}
+pub(super) struct SessionsHistory;
 
 #[async_trait]
-impl Tool for SessionsHistory {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl Look for SessionsHistory {
+    type Args = Args;
+    const NAME: &'static str = "sessions_history";
+    const DESCRIPTION: &'static str = "Shows what a conversation said.";
 
-    async fn prepare(&self, _args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
-        Ok(Preparation::default())
-    }
-
-    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
-        let args: Args = read(permitted.prepared().args())?;
-        let caller = Caller::of(&self.core, permitted, work)?;
+    async fn look(caller: &Caller, args: Args) -> Result<Output, ToolFailure> {
         let key = caller.resolve(&args.session_key).await?;
         let core = &caller.core;
         let row = core.store.session(&key).await.map_err(failure)?;
         let row = row.ok_or_else(|| unknown(&args.session_key))?;
-        let limit = args.limit.unwrap_or(USUAL).min(MOST);
+        let limit = look::bounded(args.limit);
         let entries = newest(core, &row, limit.saturating_mul(LINES_A_MESSAGE)).await?;
         let said: Vec<(String, bool)> =
             entries.iter().filter_map(|entry| line(entry, args.include_tools, LONGEST)).collect();

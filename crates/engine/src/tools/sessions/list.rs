@@ -1,25 +1,19 @@
 //! `sessions_list`: which conversations there are.
 
-use std::sync::Weak;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_policy::{Permitted, Preparation};
 use tidegate_protocol::Place as Where;
 use tidegate_runtime::iso_timestamp;
 use tidegate_storage::SessionRow;
-use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
+use tidegate_tools::{Output, ToolFailure, fence};
 
 use super::caller::Caller;
 use super::history::last_words;
-use super::read;
+use super::look::{self, Look};
 use crate::settings::Wish;
-use crate::start::Core;
 
-const USUAL: u32 = 20;
-const MOST: u32 = 100;
 /// Conversations that are looked through; those that are not to be seen are left out of them.
 const LOOKED_AT: u32 = 500;
 /// Messages of each conversation at most.
@@ -29,7 +23,7 @@ const WORDS: usize = 300;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Args {
+pub(super) struct Args {
     /// How many; 20 without it.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
@@ -42,33 +36,18 @@ struct Args {
     message_limit: Option<u32>,
 }
 
-pub(super) struct SessionsList {
-    spec: ToolSpec,
-    core: Weak<Core>,
-}
-
-impl SessionsList {
-    pub(super) fn new(core: Weak<Core>) -> Self {
-        Self { spec: ToolSpec::of::<Args>("sessions_list", "Lists conversations, the latest first."), core }
-    }
-}
+pub(super) struct SessionsList;
 
 #[async_trait]
-impl Tool for SessionsList {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl Look for SessionsList {
+    type Args = Args;
+    const NAME: &'static str = "sessions_list";
+    const DESCRIPTION: &'static str = "Lists conversations, the latest first.";
 
-    async fn prepare(&self, _args: &Value, _place: &Place) -> Result<Preparation, ToolFailure> {
-        Ok(Preparation::default())
-    }
-
-    async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
-        let args: Args = read(permitted.prepared().args())?;
-        let caller = Caller::of(&self.core, permitted, work)?;
+    async fn look(caller: &Caller, args: Args) -> Result<Output, ToolFailure> {
         let mut sessions = Vec::new();
-        for row in visible(&caller, &args).await? {
-            let mut shown = shown(&caller, &row);
+        for row in visible(caller, &args).await? {
+            let mut shown = shown(caller, &row);
             if let Some(count) = args.message_limit.filter(|count| *count > 0) {
                 let words = last_words(&caller.core, &row, count.min(MESSAGES), WORDS).await?;
                 shown["messages"] = json!(words);
@@ -83,7 +62,7 @@ impl Tool for SessionsList {
 
 async fn visible(caller: &Caller, args: &Args) -> Result<Vec<SessionRow>, ToolFailure> {
     let oldest = args.active_minutes.map(|minutes| caller.core.clock.now_ms() - i64::from(minutes) * 60_000);
-    let limit = usize::try_from(args.limit.unwrap_or(USUAL).min(MOST)).unwrap_or(usize::MAX);
+    let limit = usize::try_from(look::bounded(args.limit)).unwrap_or(usize::MAX);
     let tree = caller.tree().await?;
     let is_seen = |row: &SessionRow| match &tree {
         Some(tree) => tree.contains(&row.key),

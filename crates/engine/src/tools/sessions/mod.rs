@@ -7,6 +7,8 @@ mod agents;
 mod caller;
 mod history;
 mod list;
+mod look;
+mod recall;
 mod send;
 mod spawn;
 mod status;
@@ -15,22 +17,30 @@ use std::sync::{Arc, Weak};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tidegate_protocol::RunId;
 use tidegate_tools::{Output, Tool, ToolFailure};
 
 use crate::start::Core;
+use look::Looking;
 
+pub(crate) use recall::recall;
 pub(crate) use spawn::cleans_up;
 
 /// All of them.
 pub(crate) fn session_tools(core: &Weak<Core>) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(agents::AgentsList::new(Weak::clone(core))),
+        Looking::<agents::AgentsList>::tool(core),
+        Looking::<history::SessionsHistory>::tool(core),
+        Looking::<list::SessionsList>::tool(core),
         Arc::new(status::SessionStatus::new(Weak::clone(core))),
-        Arc::new(history::SessionsHistory::new(Weak::clone(core))),
-        Arc::new(list::SessionsList::new(Weak::clone(core))),
         Arc::new(send::SessionsSend::new(Weak::clone(core))),
         Arc::new(spawn::SessionsSpawn::new(Weak::clone(core))),
     ]
+}
+
+/// What a call is remembered by with the run that it starts: the same call means the same run.
+fn call_key(run: RunId, call_id: &str, call: &str) -> String {
+    format!("tool:{run}:{call_id}:{call}")
 }
 
 fn read<A: DeserializeOwned>(args: &Value) -> Result<A, ToolFailure> {

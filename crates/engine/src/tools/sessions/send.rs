@@ -7,17 +7,19 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_policy::{Permitted, Preparation};
-use tidegate_protocol::{ErrorBody, Place as Where, ReplyTarget, Risk, RunId, RunSpec, SessionKey, ToolUse};
+use tidegate_policy::{Permitted, Preparation, Prepared};
+use tidegate_protocol::{Place as Where, ReplyTarget, Risk, RunId, RunSpec, SessionKey, ToolUse};
 use tidegate_storage::{RunFilter, RunRow, SessionChoice};
 use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
 
 use super::caller::{Caller, failure, unknown};
-use super::{beginning, read};
-use crate::live::Answer;
+use super::{beginning, call_key, read};
+use crate::live::{Answer, RunEnd};
 use crate::settings::Wish;
 use crate::start::{Core, Engine};
 use crate::submit::{Follower, Request};
+
+pub(super) const NAME: &str = "sessions_send";
 
 const USUAL_WAIT: u32 = 30;
 /// Characters of an answer; the rest is in its own log.
@@ -52,10 +54,7 @@ impl SessionsSend {
             idempotent: false,
             // It keeps its own time.
             timeout: None,
-            ..ToolSpec::of::<Args>(
-                "sessions_send",
-                "Sends a message to another session and waits for its answer.",
-            )
+            ..ToolSpec::of::<Args>(NAME, "Sends a message to another session and waits for its answer.")
         };
         Self { spec, core }
     }
@@ -84,7 +83,6 @@ impl Tool for SessionsSend {
         let run = caller.run().await?;
         let key = target(&caller, &args).await?;
         check(&caller, &run, &key)?;
-        let digest = permitted.prepared().digest().as_str();
         let request = Request {
             principal: caller.principal(),
             key: key.clone(),
@@ -94,7 +92,7 @@ impl Tool for SessionsSend {
             // A command in it is words.
             commands: false,
             client_key: None,
-            idempotency: Some(format!("tool:{}:{}:{digest}", run.id, caller.call_id)),
+            idempotency: Some(key_of(run.id, permitted.prepared())),
             spec: spec(&caller, &run, &key).await?,
             reply: ReplyTarget::Session,
             // It may do less than the run under way there, so it is a run of its own.
@@ -105,17 +103,35 @@ impl Tool for SessionsSend {
         let sent = engine.submit(request).await.map_err(failure)?;
         let seconds = args.timeout_seconds.unwrap_or(USUAL_WAIT);
         if seconds == 0 {
-            return Ok(status("accepted", &key, sent.run, "it will be read when its turn comes"));
+            return Ok(accepted(&key, sent.run));
         }
         let wait = Duration::from_secs(seconds.into());
         let answered = wait_for(&caller.core, run.id, sent.follower, wait).await;
-        Ok(match answered {
-            None => {
-                status("timeout", &key, sent.run, "no answer yet; sessions_history shows it when it is there")
-            }
-            Some(Ok(answer)) => replied(&key, sent.run, &answer),
-            Some(Err(error)) => status("error", &key, sent.run, &error.message),
-        })
+        Ok(came_of(&key, sent.run, answered.as_ref()))
+    }
+}
+
+/// Under which key the run is accepted that a call starts.
+pub(super) fn key_of(run: RunId, prepared: &Prepared) -> String {
+    call_key(run, &prepared.call().id, prepared.digest().as_str())
+}
+
+/// What the call that started this run had answered, or would answer now.
+pub(super) fn answered(row: &RunRow, prepared: &Prepared, end: Option<&RunEnd>) -> Output {
+    let waits = read::<Args>(prepared.args()).is_ok_and(|args| args.timeout_seconds != Some(0));
+    if waits { came_of(&row.key, row.id, end) } else { accepted(&row.key, row.id) }
+}
+
+fn accepted(key: &SessionKey, run: RunId) -> Output {
+    status("accepted", key, run, "it will be read when its turn comes")
+}
+
+/// What is told of a message that was sent, with its answer if there is one by now.
+fn came_of(key: &SessionKey, run: RunId, answered: Option<&RunEnd>) -> Output {
+    match answered {
+        None => status("timeout", key, run, "no answer yet; sessions_history shows it when it is there"),
+        Some(Ok(answer)) => replied(key, run, answer),
+        Some(Err(error)) => status("error", key, run, &error.message),
     }
 }
 
@@ -130,12 +146,7 @@ fn risk(args: &Args, place: &Place) -> Risk {
 }
 
 /// Waits for the answer. Whoever waits leaves its place to others: the one that is to answer may need it.
-async fn wait_for(
-    core: &Core,
-    caller: RunId,
-    follower: Follower,
-    most: Duration,
-) -> Option<Result<Answer, ErrorBody>> {
+async fn wait_for(core: &Core, caller: RunId, follower: Follower, most: Duration) -> Option<RunEnd> {
     let waiting = async move { tokio::time::timeout(most, follower.end()).await.ok() };
     match core.live.get(caller).and_then(|live| live.pace()) {
         Some(pace) => pace.wait(waiting).await,

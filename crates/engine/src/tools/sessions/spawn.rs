@@ -7,25 +7,25 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_policy::{Permitted, Preparation};
+use tidegate_policy::{Permitted, Preparation, Prepared};
 use tidegate_protocol::{
-    Place as Where, ReplyTarget, Risk, RunSpec, RunState, Scope, SessionKey, ThinkingLevel,
+    Place as Where, ReplyTarget, Risk, RunId, RunSpec, Scope, SessionKey, ThinkingLevel,
 };
-use tidegate_storage::{Idempotency, RunFilter, RunRow, SessionChoice, title_of};
+use tidegate_storage::{Idempotency, RunRow, SessionChoice, title_of};
 use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work};
 
 use super::caller::{Caller, failure, label_of};
-use super::{read, told};
+use super::{call_key, read, told};
 use crate::settings::Wish;
 use crate::start::{Core, Engine};
 use crate::submit::Request;
 
-/// Runs under way that are looked through for those of one conversation.
-const UNDER_WAY: u32 = 1_000;
 /// The name of a conversation that goes once its result is announced begins with this.
 const ONCE: &str = "once-";
 /// Characters of a conversation's name that are made from its call.
-const NAME: usize = 32;
+const HASH: usize = 32;
+
+pub(super) const NAME: &str = "sessions_spawn";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -61,11 +61,8 @@ impl SessionsSpawn {
         let description =
             "Starts a subagent on a task in the background. Its result comes later as a message.";
         // What the subagent does is decided about call by call.
-        let spec = ToolSpec {
-            risk: Risk::Write,
-            idempotent: false,
-            ..ToolSpec::of::<Args>("sessions_spawn", description)
-        };
+        let spec =
+            ToolSpec { risk: Risk::Write, idempotent: false, ..ToolSpec::of::<Args>(NAME, description) };
         Self { spec, core }
     }
 }
@@ -91,7 +88,7 @@ impl Tool for SessionsSpawn {
         let scope = target(&caller, args.agent_id.as_deref())?;
         check_depth(&caller, &parent)?;
         let cleanup = args.cleanup.unwrap_or(Cleanup::Keep);
-        let name = name(&parent, &caller.call_id, permitted.prepared().digest().as_str(), cleanup);
+        let name = name(parent.id, permitted.prepared(), cleanup);
         let place = Where::Sub { id: name.clone() };
         let key = SessionKey { scope: scope.clone(), place, thread: None };
         check_trust(&caller, &key)?;
@@ -108,7 +105,7 @@ impl Tool for SessionsSpawn {
             // A command in it is words.
             commands: false,
             client_key: None,
-            idempotency: Some(format!("tool:{}:{}:{name}", parent.id, caller.call_id)),
+            idempotency: Some(call_key(parent.id, &caller.call_id, &name)),
             spec,
             reply: announce(&parent, &label),
             join: None,
@@ -116,15 +113,32 @@ impl Tool for SessionsSpawn {
         };
         let engine = Engine { core: std::sync::Arc::clone(&caller.core) };
         let child = engine.submit_child(request, parent.id).await.map_err(failure)?;
-        Ok(told(json!({
-            "status": "accepted",
-            "childSessionKey": key.to_string(),
-            "runId": child.run,
-            "label": label,
-            "model": model,
-            "note": "its result comes as a message; do not wait or poll for it",
-        })))
+        Ok(accepted(&key, child.run, &label, model.as_deref()))
     }
+}
+
+fn accepted(key: &SessionKey, run: RunId, label: &str, model: Option<&str>) -> Output {
+    told(json!({
+        "status": "accepted",
+        "childSessionKey": key.to_string(),
+        "runId": run,
+        "label": label,
+        "model": model,
+        "note": "its result comes as a message; do not wait or poll for it",
+    }))
+}
+
+/// Under which key the run is accepted that a call starts. `None` when the run may be gone before anybody looks for it.
+pub(super) fn key_of(run: RunId, prepared: &Prepared) -> Option<String> {
+    let args: Args = read(prepared.args()).ok()?;
+    let cleanup = args.cleanup.unwrap_or(Cleanup::Keep);
+    (cleanup == Cleanup::Keep).then(|| call_key(run, &prepared.call().id, &name(run, prepared, cleanup)))
+}
+
+/// What the call that started this run had answered.
+pub(super) fn answered(child: &RunRow) -> Output {
+    let model = child.spec.models.first().map(ToString::to_string);
+    accepted(&child.key, child.id, label_of(child).unwrap_or_default(), model.as_deref())
 }
 
 /// Whether the conversation goes once its result is announced.
@@ -133,9 +147,9 @@ pub(crate) fn cleans_up(key: &SessionKey) -> bool {
 }
 
 /// Made from the call: the same call, tried again, means the same conversation.
-fn name(parent: &RunRow, call_id: &str, digest: &str, cleanup: Cleanup) -> String {
-    let call = format!("{}:{call_id}:{digest}", parent.id);
-    let hash: String = Idempotency::new(&call, b"", 0).key.chars().take(NAME).collect();
+fn name(parent: RunId, prepared: &Prepared, cleanup: Cleanup) -> String {
+    let call = format!("{parent}:{}:{}", prepared.call().id, prepared.digest().as_str());
+    let hash: String = Idempotency::new(&call, b"", 0).key.chars().take(HASH).collect();
     match cleanup {
         Cleanup::Keep => hash,
         Cleanup::Delete => format!("{ONCE}{hash}"),
@@ -187,24 +201,14 @@ fn check_trust(caller: &Caller, key: &SessionKey) -> Result<(), ToolFailure> {
 /// Counts those under way, but not this very call when it is tried again.
 async fn check_children(caller: &Caller, parent: &RunRow, key: &SessionKey) -> Result<(), ToolFailure> {
     let most = caller.core.settings.subagent_children();
-    let mut count = 0;
-    for state in [RunState::Queued, RunState::Running] {
-        let under_way = RunFilter { state: Some(state), limit: UNDER_WAY, ..RunFilter::default() };
-        let rows = caller.runs(under_way).await?;
-        count += rows.iter().filter(|row| row.key != *key && starts_from(row, &parent.key)).count();
-    }
-    if count < most {
+    let count = caller.core.store.started_by(&parent.key, key).await.map_err(failure)?;
+    if usize::try_from(count).is_ok_and(|count| count < most) {
         return Ok(());
     }
     Err(ToolFailure::execution(format!(
         "{count} subagents of this session are under way, and no more than {most} may be \
          (agents.defaults.subagents.maxChildren); wait for their results"
     )))
-}
-
-fn starts_from(row: &RunRow, parent: &SessionKey) -> bool {
-    label_of(row).is_some()
-        && matches!(&row.reply, ReplyTarget::Announce { key, .. } if key.as_ref() == parent)
 }
 
 fn label(args: &Args) -> String {

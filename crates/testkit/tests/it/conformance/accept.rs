@@ -53,6 +53,7 @@ async fn an_idle_session_is_claimed_with_the_acceptance(store: &ScratchStore) {
         owner,
         fence: Fence(1),
         attempt: 1,
+        worked_ms: 0,
         refusal: None,
         over_budget: Vec::new(),
     };

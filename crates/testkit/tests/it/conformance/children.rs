@@ -18,6 +18,7 @@ on_both_backends! {
     a_question_of_a_descendant_is_cancelled_with_it,
     a_run_that_has_ended_starts_nothing,
     what_a_run_started_can_be_listed,
+    what_a_conversation_started_is_counted_however_much_else_there_is,
     a_run_that_announces_is_tried_again_after_a_crash,
     an_end_tells_another_conversation_in_its_own_commit,
     an_announcement_keeps_its_place_behind_what_waits,
@@ -275,4 +276,26 @@ async fn a_run_may_announce_to_its_own_conversation(store: &ScratchStore) {
     let finished = store.finish(&lease, announcing(&make, &told)).await.unwrap();
     assert!(finished.more);
     assert_eq!(claim(store, &make, &lease.key, owner).await.run, told.run.id);
+}
+
+async fn what_a_conversation_started_is_counted_however_much_else_there_is(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let (parent, under_way, waiting) = family(store, &make).await;
+    let counted = async |except: &str| store.started_by(&parent.key, &make.key(except)).await.unwrap();
+    assert_eq!(counted("nothing").await, 1, "what its own runs started, and not what those did");
+    queue(store, child(&make, "second", parent.run)).await;
+    for number in 0..30 {
+        queue(store, make.accept_from_channel(&make.key(&format!("other {number}")))).await;
+        queue(store, child(&make, &format!("grandchild {number}"), waiting)).await;
+    }
+    assert_eq!(counted("nothing").await, 2);
+    assert_eq!(counted("child").await, 1, "but for those in this one");
+    // Whichever of its runs started it, also one that has ended.
+    store.finish(&parent, make.completed()).await.unwrap();
+    let next = start(store, parent.owner, make.accept_from_channel(&parent.key)).await;
+    queue(store, child(&make, "third", next.run)).await;
+    assert_eq!(counted("nothing").await, 3);
+    store.finish(&under_way, make.completed()).await.unwrap();
+    assert_eq!(counted("nothing").await, 2);
+    assert_eq!(store.started_by(&make.key("nobody"), &parent.key).await.unwrap(), 0);
 }

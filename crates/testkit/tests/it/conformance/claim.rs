@@ -45,6 +45,7 @@ async fn the_oldest_run_is_claimed_first(store: &ScratchStore) {
             owner,
             fence: Fence(fence),
             attempt: 1,
+            worked_ms: 0,
             refusal: None,
             over_budget: Vec::new(),
         };

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use tidegate_protocol::{Block, Entry, EntryBody, Message, ToolRunId, ToolRunState};
-use tidegate_storage::{Accept, Finish, SessionChoice, Step, StoreError, ToolRunRow};
+use tidegate_storage::{Accept, Finish, NewCompaction, SessionChoice, Step, StoreError, ToolRunRow};
 use tidegate_testkit::requests::{Requests, at_once};
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
 
-use crate::scene::{claim, context, converse, enlist, lines, log, queue, run, start};
+use crate::scene::{claim, context, converse, enlist, lines, log, queue, restart, run, start};
 
 on_both_backends! {
     an_intent_enters_the_log_before_its_tool_starts,
@@ -23,6 +23,8 @@ on_both_backends! {
     what_a_step_says_comes_before_what_the_end_says,
     a_call_counts_once_whatever_steps_it_comes_with,
     an_empty_step_proves_the_fence_and_writes_nothing,
+    how_long_a_run_has_worked_outlives_its_attempts,
+    what_is_said_about_a_summary_goes_out_with_it,
 }
 
 fn intended(intent: &Step) -> ToolRunRow {
@@ -288,4 +290,45 @@ async fn an_empty_step_proves_the_fence_and_writes_nothing(store: &ScratchStore)
     assert_eq!(library().await, before);
     store.abort(&make.principal(), lease.run, make.now()).await.unwrap();
     assert_eq!(store.step(&lease, Step::default()).await, Err(StoreError::StaleFence));
+}
+
+async fn how_long_a_run_has_worked_outlives_its_attempts(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
+    assert_eq!(lease.worked_ms, 0);
+    let worked = |ms| Step { worked_ms: Some(ms), now: make.now(), ..Step::default() };
+    store.step(&lease, worked(1_200)).await.unwrap();
+    // Another step says nothing about it.
+    store.step(&lease, make.intent(vec![make.user("question")])).await.unwrap();
+    let (owner, _) = restart(store, &make, owner).await;
+    let again = claim(store, &make, &lease.key, owner).await;
+    assert_eq!((again.attempt, again.worked_ms), (2, 1_200));
+    assert_eq!(store.step(&lease, worked(9_000)).await, Err(StoreError::StaleFence));
+    store.step(&again, worked(3_400)).await.unwrap();
+    store.release(&again, make.now()).await.unwrap();
+    let last = claim(store, &make, &lease.key, owner).await;
+    assert_eq!((last.attempt, last.worked_ms), (2, 3_400));
+    store.finish(&last, make.completed()).await.unwrap();
+    let next = start(store, owner, make.accept(&lease.key)).await;
+    assert_eq!(next.worked_ms, 0, "another run has its own time");
+}
+
+async fn what_is_said_about_a_summary_goes_out_with_it(store: &ScratchStore) {
+    let make = Requests::new("local", 1);
+    let owner = enlist(store, &make).await;
+    let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
+    let (said, lines) = (vec![make.part("lane", "let me look")], vec![make.user("a"), make.assistant("b")]);
+    store
+        .step(&lease, Step { parts: said, entries: lines, now: make.now(), ..Step::default() })
+        .await
+        .unwrap();
+    let notice =
+        |kept| NewCompaction { parts: vec![make.part("lane", "summed up")], ..make.compaction(kept) };
+    let refused = store.compact(&lease, notice(99)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::NotFound(_)), "{refused:?}");
+    store.compact(&lease, notice(3)).await.unwrap();
+    let parts = store.outbox_of(make.tenant(), lease.run).await.unwrap();
+    let numbered: Vec<_> = parts.iter().map(|part| (part.part, part.body.as_str())).collect();
+    assert_eq!(numbered, [(1, "let me look"), (2, "summed up")]);
 }

@@ -11,8 +11,12 @@ use tidegate_testkit::host::{Account, noted, scope};
 use tidegate_testkit::snapshot::{LibraryView, library};
 use tidegate_testkit::stores::ScratchStore;
 
+use super::script::{NOTE_CALL, NOTES};
 use super::story::Stage;
 use crate::delivery::check::{no_damaged_transcript, sealed, sound, transcript};
+
+/// What people are told when their conversation was summed up.
+const NOTICE: &str = "(This conversation has grown long: what came first is now a summary.)";
 
 /// How calls and messages ended, to see that a test was about something.
 #[derive(Debug, Default, Clone, Copy)]
@@ -24,7 +28,11 @@ pub(super) struct Tally {
     pub(super) skipped: usize,
     pub(super) joined: usize,
     pub(super) summed_up: usize,
+    /// Notes that were written before that.
+    pub(super) noted: usize,
     pub(super) announced: usize,
+    /// Messages to other conversations.
+    pub(super) sent: usize,
 }
 
 impl Tally {
@@ -35,7 +43,9 @@ impl Tally {
         self.skipped += other.skipped;
         self.joined += other.joined;
         self.summed_up += other.summed_up;
+        self.noted += other.noted;
         self.announced += other.announced;
+        self.sent += other.sent;
     }
 }
 
@@ -69,6 +79,7 @@ pub(super) async fn everything(store: &mut ScratchStore, stage: &Stage) -> Tally
         transcript(stage, session, &entries);
     }
     effects(stage, &view, &mut tally);
+    tally.noted = notes(stage, &view);
     announced(&view, &mut tally);
     tally.summed_up =
         view.entries.iter().filter(|entry| matches!(entry.body, EntryBody::Compaction(_))).count();
@@ -118,8 +129,18 @@ fn served(stage: &Stage, account: Account, view: &LibraryView) {
     let Some(key) = key else { return };
     let asked: Vec<String> = posted.iter().map(|posted| posted.text.clone()).collect();
     assert_eq!(heard(view, key), asked, "{name}: the log has other messages, or in another order");
-    let shown: Vec<String> = network.visible().into_iter().map(|seen| seen.text).collect();
+    let visible = network.visible().into_iter().map(|seen| seen.text);
+    let (notices, shown): (Vec<String>, Vec<String>) = visible.partition(|text| text == NOTICE);
     assert_eq!(shown, said(view, key), "{name}: the network shows something else than the log");
+    assert_eq!(notices.len(), summaries(view, key), "{name}: of every summary people are told once");
+}
+
+/// How often a conversation was summed up.
+fn summaries(view: &LibraryView, key: &SessionKey) -> usize {
+    let logs: Vec<_> =
+        view.sessions.iter().filter(|session| session.key == *key).map(|session| session.id).collect();
+    let summed_up = |entry: &&Entry| matches!(entry.body, EntryBody::Compaction(_));
+    view.entries.iter().filter(|entry| logs.contains(&entry.session_id)).filter(summed_up).count()
 }
 
 fn messages<'v>(view: &'v LibraryView, key: &SessionKey) -> impl Iterator<Item = &'v Message> {
@@ -229,7 +250,16 @@ fn effects(stage: &Stage, view: &LibraryView, tally: &mut Tally) {
                 let begins = format!("- {id} [");
                 text.lines().filter(|line| line.starts_with(&begins)).count()
             }
-            ("s", number) => children(view, number).len(),
+            // These change nothing but rows of our own, so what came of them is known.
+            ("s", number) => {
+                assert_eq!(told, Told::Done, "{id}");
+                runs_for(view, &format!("child {number}.")).count()
+            }
+            ("m", number) => {
+                assert_eq!(told, Told::Done, "{id}");
+                tally.sent += 1;
+                runs_for(view, &format!("more {number}.")).count()
+            }
             _ => {
                 assert_ne!(told, Told::Interrupted, "{id} only looks");
                 continue;
@@ -248,15 +278,34 @@ fn effects(stage: &Stage, view: &LibraryView, tally: &mut Tally) {
     }
 }
 
-fn children<'v>(view: &'v LibraryView, number: &str) -> Vec<&'v RunRow> {
-    let text = format!("child {number}.");
-    view.runs.iter().filter(|run| run.input.text() == text).collect()
+/// The runs that were asked this, whoever is said to ask.
+fn runs_for<'v>(view: &'v LibraryView, text: &str) -> impl Iterator<Item = &'v RunRow> {
+    view.runs.iter().filter(move |run| {
+        let asked = run.input.text();
+        asked == text || asked.ends_with(&format!("\n\n{text}"))
+    })
+}
+
+/// The notes before a summary: each call that ended well wrote one, each that was cut off one or none.
+fn notes(stage: &Stage, view: &LibraryView) -> usize {
+    let file = stage.home().workspace(&scope().agent).join("memory").join(NOTES);
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let written = text.lines().filter(|line| line.starts_with("- before [")).count();
+    let of_flush = view.tool_runs.iter().filter(|tool| tool.call_id == format!("flush:{NOTE_CALL}"));
+    let ended = |state: &ToolRunState| of_flush.clone().filter(|tool| tool.state == *state).count();
+    let (done, cut_off) = (ended(&ToolRunState::Succeeded), ended(&ToolRunState::Interrupted));
+    assert_eq!(of_flush.clone().count(), done + cut_off, "a note neither written nor cut off");
+    assert!(done <= written && written <= done + cut_off, "{written} notes of {done}, {cut_off} cut off");
+    written
 }
 
 /// What every child said is announced to whoever started it, once.
 fn announced(view: &LibraryView, tally: &mut Tally) {
     for child in view.runs.iter().filter(|run| matches!(run.key.place, Place::Sub { .. })) {
-        let ReplyTarget::Announce { key, .. } = &child.reply else { panic!("{child:?}") };
+        let ReplyTarget::Announce { key, .. } = &child.reply else {
+            assert_eq!(child.reply, ReplyTarget::Session, "{child:?}");
+            continue;
+        };
         let begins = format!("The task {:?}", child.input.text());
         let told = messages(view, key).filter(|message| message.text().starts_with(&begins)).count();
         assert_eq!(told, 1, "{begins} was announced {told} times");

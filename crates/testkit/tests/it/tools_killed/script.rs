@@ -9,6 +9,11 @@ const ALL_OF_IT: u64 = 2_000_000;
 /// Somewhat more than the line: the newest stays.
 const OLD_PART: u64 = 115_000;
 
+/// The id of the call that writes a note before a summary. All of them have it: the request for notes has no number.
+pub(super) const NOTE_CALL: &str = "n";
+/// Where these notes are.
+pub(super) const NOTES: &str = "before.md";
+
 /// What the summary says.
 const SUMMARY: &str = "They spoke of the tide.";
 
@@ -16,7 +21,11 @@ const SUMMARY: &str = "They spoke of the tide.";
 pub(super) fn script(messages: usize, full: bool) -> Value {
     let mut turns = vec![
         says("Use these headings", SUMMARY),
-        says("will soon be shortened", "NO_REPLY"),
+        json!({
+            "when": "will soon be shortened",
+            "calls": [call(NOTE_CALL, "memory_append", &json!({"text": "before", "file": NOTES}))],
+        }),
+        says(&format!("memory/{NOTES}"), "NO_REPLY"),
         says(SUMMARY, "Done, as far as I know."),
         says("interrupted: the program", "Something broke off."),
         says("skipped: the user", "I left something out."),
@@ -42,8 +51,17 @@ fn of_message(number: usize, full: bool) -> Vec<Value> {
         json!({
             "when": format!("delegate {number}."),
             "say": format!("I ask for help {number}."),
-            "calls": [call(&format!("s{number}"), "sessions_spawn", &json!({"task": format!("child {number}.")}))],
+            "calls": [
+                call(&format!("s{number}"), "sessions_spawn", &json!({"task": format!("child {number}.")})),
+                call(
+                    &format!("m{number}"),
+                    "sessions_send",
+                    &json!({"label": format!("child {number}."), "message": format!("more {number}."),
+                        "timeoutSeconds": 0}),
+                ),
+            ],
         }),
+        says(&format!("more {number}."), &format!("Child {number} heard more.")),
         says(&format!("steer {number}."), &format!("I turn to {number}.")),
         json!({
             "when": format!("task {number}."),

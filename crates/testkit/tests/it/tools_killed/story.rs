@@ -21,7 +21,7 @@ pub(super) enum Story {
     Steered,
     /// The window is full inside the run and between runs.
     SummedUp,
-    /// Each message leads to a run of its own, whose result comes back.
+    /// Each message leads to a run of its own, whose result comes back, and to a message to that one.
     Delegated,
 }
 
@@ -72,6 +72,7 @@ impl Stage {
                 "script": world.file(SCRIPT),
                 "models": [{"id": "m", "contextWindow": 128_000}],
             }}},
+            "ui": {"language": "en"},
             "tools": {"profile": "full", "highRisk": "allow", "custom": {"note": own, "look": own}},
         });
         world.configure(&config.to_string());

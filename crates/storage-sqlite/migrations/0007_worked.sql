@@ -1,0 +1,3 @@
+-- How long a run has worked, in milliseconds, all attempts together: its deadline is one for all of them.
+
+ALTER TABLE runs ADD COLUMN worked_ms INTEGER NOT NULL DEFAULT 0;
