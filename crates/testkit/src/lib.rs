@@ -7,6 +7,7 @@
 
 pub mod crash;
 pub mod host;
+pub mod login_server;
 pub mod mcp_server;
 pub mod model_server;
 pub mod network;

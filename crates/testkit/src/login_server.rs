@@ -8,27 +8,27 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub struct Seen {
     /// `POST /token`
-    pub(super) line: String,
-    pub(super) authorization: Option<String>,
-    pub(super) body: String,
+    pub line: String,
+    pub authorization: Option<String>,
+    pub body: String,
 }
 
 impl Seen {
-    pub(super) fn field(&self, name: &str) -> Option<String> {
-        super::form::value(&self.body, name)
+    pub fn field(&self, name: &str) -> Option<String> {
+        tidegate_oauth::form::value(&self.body, name)
     }
 }
 
-pub(super) struct Server {
-    pub(super) base: String,
+pub struct Server {
+    pub base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Server {
     /// Answers each request with a status and a body. A text that is not JSON is sent as HTML.
-    pub(super) async fn start(answer: impl Fn(&Seen) -> (u16, String) + Send + Sync + 'static) -> Self {
+    pub async fn start(answer: impl Fn(&Seen) -> (u16, String) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
@@ -55,15 +55,15 @@ impl Server {
         Self { base, seen }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    pub(super) fn count(&self, path: &str) -> usize {
+    pub fn count(&self, path: &str) -> usize {
         self.seen().iter().filter(|seen| seen.line.ends_with(path)).count()
     }
 }
@@ -93,12 +93,12 @@ async fn request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Seen> {
 }
 
 #[expect(clippy::disallowed_types, reason = "a browser, played by a test")]
-pub(super) async fn connect(port: u16) -> tokio::net::TcpStream {
+pub async fn connect(port: u16) -> tokio::net::TcpStream {
     tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap()
 }
 
 /// Visits an address of the loopback page; answers the whole response.
-pub(super) async fn browse(port: u16, target: &str) -> String {
+pub async fn browse(port: u16, target: &str) -> String {
     let mut stream = connect(port).await;
     send(&mut stream, format!("GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await;
     let mut page = String::new();
@@ -111,6 +111,6 @@ async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) {
 }
 
 /// A port at which nobody listens.
-pub(super) async fn closed_port() -> u16 {
+pub async fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
