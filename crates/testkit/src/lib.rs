@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 pub mod crash;
+pub mod guarded_mcp;
 pub mod host;
 pub mod login_server;
 pub mod mcp_server;

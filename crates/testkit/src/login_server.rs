@@ -100,10 +100,35 @@ pub async fn connect(port: u16) -> tokio::net::TcpStream {
 /// Visits an address of the loopback page; answers the whole response.
 pub async fn browse(port: u16, target: &str) -> String {
     let mut stream = connect(port).await;
-    send(&mut stream, format!("GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await;
+    send(
+        &mut stream,
+        format!("GET {target} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n").as_bytes(),
+    )
+    .await;
     let mut page = String::new();
     stream.read_to_string(&mut page).await.unwrap();
     page
+}
+
+/// Opens an address as a browser does, wherever on this machine it is sent on to; answers the last response.
+pub async fn walk(url: &str) -> String {
+    let mut url = url.to_owned();
+    for _ in 0..5 {
+        let rest = url.strip_prefix("http://").expect("a plain address");
+        let (host, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let port =
+            host.rsplit(':').next().and_then(|port| port.parse().ok()).expect("an address with a port");
+        let page = browse(port, target).await;
+        let moved = page.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+        });
+        match moved {
+            Some(next) => url = next,
+            None => return page,
+        }
+    }
+    panic!("it goes round in circles")
 }
 
 async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) {

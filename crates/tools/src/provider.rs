@@ -12,6 +12,11 @@ pub trait ToolProvider: Send + Sync {
     /// Those there are now. Whoever works with them keeps to what it was given: a run sees the same tools to its end.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
+    /// Why a tool of that name is not there, if it is one of these and it is known why.
+    fn missing(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Begins to have them, in the background.
     fn begin(&self);
 

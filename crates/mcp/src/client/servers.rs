@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use tidegate_tools::{Tool, ToolProvider};
 
-use super::connect::Means;
+use super::connect::{LoginWanted, Means};
 use super::names::LeftOut;
 use super::server::{Server, State};
 use super::spec::ServerSpec;
@@ -39,8 +39,8 @@ pub enum Standing {
         why: String,
         /// The end of its error output.
         stderr: String,
-        /// Somebody has to sign in; what the server said about how.
-        login: Option<String>,
+        /// Somebody has to sign in.
+        login: Option<LoginWanted>,
         again_seconds: u64,
     },
     Closed,
@@ -78,6 +78,11 @@ fn status(server: &Server) -> Status {
 impl ToolProvider for Servers {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.iter().flat_map(|server| server.tools()).collect()
+    }
+
+    fn missing(&self, name: &str) -> Option<String> {
+        let (server, _) = name.trim().strip_prefix("mcp.")?.split_once('.')?;
+        self.0.iter().find(|known| known.spec.name == server)?.missing()
     }
 
     fn begin(&self) {

@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod login;
 mod remove;
 mod serve;
 mod test;
@@ -14,10 +15,11 @@ use tidegate_config::{KeyPath, Loaded};
 use tidegate_engine::{Home, Settings};
 use tidegate_mcp::{ServerSpec, Servers, Standing, Status};
 use tidegate_protocol::ErrorCode;
-use tidegate_tools::ToolProvider as _;
+use tidegate_tools::{Tool, ToolProvider as _};
 
 pub(super) use add::add;
 pub(super) use list::list;
+pub(super) use login::{login, logout};
 pub(super) use remove::remove;
 pub(super) use serve::serve;
 pub(super) use test::test;
@@ -47,13 +49,26 @@ async fn look(
     settings: &Settings,
     specs: Vec<ServerSpec>,
 ) -> Result<Vec<Status>, Failure> {
-    let mut means = mcp_means(app, settings, Arc::new(sandboxes(app, home, settings)?));
+    Ok(seen(app, home, settings, specs).await?.1)
+}
+
+/// The tools of these servers, to look at, and how it stands with each server.
+pub(super) async fn seen(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    specs: Vec<ServerSpec>,
+) -> Result<(Vec<Arc<dyn Tool>>, Vec<Status>), Failure> {
+    if specs.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let mut means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?));
     means.pauses = (ONCE, ONCE);
     let servers = Servers::new(specs, &means);
     servers.settled().await;
-    let statuses = servers.statuses();
+    let (tools, statuses) = (servers.tools(), servers.statuses());
     servers.close().await;
-    Ok(statuses)
+    Ok((tools, statuses))
 }
 
 fn unknown(app: &App, loaded: &Loaded, name: &str) -> Failure {

@@ -1,5 +1,7 @@
 //! Servers of tools, from the command line to an agent's call.
 
+mod login;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -123,5 +125,43 @@ fn a_server_that_cannot_be_written_down_is_refused_without_showing_its_secrets()
         assert_eq!(done.code, Some(1), "{words:?}: {done:?}");
         let refused = said(&done);
         assert!(refused.contains(why) && !refused.contains("hush-hush"), "{words:?}: {refused}");
+    }
+}
+
+#[test]
+fn the_tools_of_servers_are_listed_described_explained_and_run_like_all_others() {
+    let Some(script) = everything() else { return };
+    let home = Home::new();
+    let sandbox = json!({"profile": "none"});
+    let config = json!({"mcp": {"servers": {
+        "everything": {"command": "node", "args": [script, "stdio"], "sandbox": sandbox},
+        "gone": {"command": "/no/such/program", "sandbox": sandbox},
+    }}});
+    home.write_config(&config.to_string());
+    let listed = home.call(&["tools", "list", "--json"]).ok();
+    let names: Vec<Value> =
+        listed.json().as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert!(names.contains(&json!("mcp.everything.echo")) && names.contains(&json!("exec")), "{names:?}");
+    assert!(listed.stderr.contains("gone") && listed.stderr.contains("/no/such/program"), "{listed:?}");
+    let info = home.call(&["tools", "info", "mcp.everything.echo", "--json"]).ok().json();
+    assert_eq!(info["inputSchema"]["required"], json!(["message"]));
+    let explained = home.call(&["tools", "explain", "mcp.everything.echo", "--json"]).ok().json();
+    assert_eq!(
+        (&explained["verdict"], &explained["rule"]),
+        (&json!("approval-required"), &json!("mcp.servers.everything.modes.mcp.everything.*")),
+        "{explained}"
+    );
+    home.call(&["config", "set", "mcp.servers.everything.mode", "allow"]).ok();
+    home.call(&["config", "set", "mcp.servers.everything.risk", "read"]).ok();
+    let done =
+        home.call(&["tools", "invoke", "mcp.everything.echo", "--args", r#"{"message":"x"}"#]).ok().json();
+    assert!(done["result"]["content"].as_str().unwrap().contains("Echo: x"), "{done}");
+    for words in [&["tools", "info", "mcp.gone.x"][..], &["tools", "invoke", "mcp.gone.x", "--args", "{}"]] {
+        let absent = home.call(words).run();
+        assert_eq!(absent.code, Some(1), "{absent:?}");
+        assert!(
+            said(&absent).contains("MCP server gone") && said(&absent).contains("/no/such/program"),
+            "{absent:?}"
+        );
     }
 }
