@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_config::schema::{KeyStore, McpOauth, McpServer, SandboxMode, SandboxNetwork};
 use tidegate_mcp::{AddressSpec, OauthSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
 use tidegate_policy::tools::{AlsoAllow, Stage, StageKind};
-use tidegate_policy::{Access, Confinement, Network, Profile};
+use tidegate_policy::{Access, Besides, Confinement, Network, Profile};
 use tidegate_secrets::{KeyChoice, StoreOptions};
 
 use super::Settings;
@@ -80,6 +80,7 @@ impl Settings {
             folder: folder.to_owned(),
             access: Access::ReadWrite,
             hidden: vec![home.root().to_owned()],
+            besides: Besides { read: paths(&own.read), write: paths(&own.write) },
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {
@@ -105,6 +106,10 @@ impl Settings {
             ..Stage::new(StageKind::Global, at(name))
         })
     }
+}
+
+fn paths(said: &[String]) -> Vec<PathBuf> {
+    said.iter().map(PathBuf::from).collect()
 }
 
 fn oauth(said: &McpOauth) -> OauthSpec {

@@ -47,6 +47,15 @@ pub(crate) enum Greeting {
     Handshake,
 }
 
+impl Greeting {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Newest => Self::Handshake,
+            Self::Handshake => Self::Newest,
+        }
+    }
+}
+
 /// A server that answers.
 pub(crate) struct Connection {
     pub(crate) service: RunningService<RoleClient, Arc<Listener>>,

@@ -7,6 +7,7 @@ mod names;
 mod result;
 mod server;
 mod servers;
+mod shown;
 mod spec;
 mod stdio;
 mod tool;

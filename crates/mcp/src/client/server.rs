@@ -120,10 +120,16 @@ impl Server {
                     None => return,
                 },
                 Err(trouble) => {
-                    greeting = match greeting {
-                        Greeting::Newest => Greeting::Handshake,
-                        Greeting::Handshake => Greeting::Newest,
-                    };
+                    // Whoever wants a login has understood the greeting.
+                    if trouble.login.is_none() {
+                        let before = greeting;
+                        greeting = before.other();
+                        // One that stumbled over the newer one gets the older one at once.
+                        let stumbled = before == Greeting::Newest && began.elapsed() < self.spec.startup;
+                        if stumbled && failures == 0 {
+                            continue;
+                        }
+                    }
                     trouble
                 }
             };

@@ -114,15 +114,24 @@ impl Making<'_> {
     }
 
     fn mount(&self, words: &mut Vec<String>) {
-        let Confinement { folder, access, hidden, .. } = self.confinement;
+        let Confinement { folder, access, hidden, besides, .. } = self.confinement;
         for (from, to) in [(&self.own.tmp, "/tmp"), (&self.own.home, HOME)] {
             two(words, "--mount", &bound(from, Path::new(to), Access::ReadWrite));
         }
         for folder in ["/run", "/var/tmp"] {
             two(words, "--tmpfs", &format!("{folder}:{SMALL}"));
         }
+        for (paths, access) in [(&besides.read, Access::ReadOnly), (&besides.write, Access::ReadWrite)] {
+            for path in paths {
+                two(words, "--mount", &bound(path, path, access));
+            }
+        }
         two(words, "--mount", &bound(folder, folder, *access));
-        for hidden in hidden.iter().filter(|hidden| hidden.starts_with(folder) && *hidden != folder) {
+        let shown = |hidden: &&PathBuf| {
+            let in_folder = hidden.starts_with(folder) && *hidden != folder;
+            in_folder || besides.all().any(|shown| hidden.starts_with(shown))
+        };
+        for hidden in hidden.iter().filter(shown) {
             two(words, "--tmpfs", &format!("{}:{}", hidden.display(), self.facts.cover));
         }
     }
