@@ -13,4 +13,7 @@ pub use client::{
     ToolFilter,
 };
 pub use login::{LoginSummary, Logins, OauthSpec, SignInError, sign_in};
-pub use serve::{Desk, DeskError, McpHttp, OfferedText};
+pub use serve::{
+    Answer, Body, Caller, Completing, Content, Desk, DeskError, Document, Level, McpHttp, OfferedPrompt,
+    OfferedTemplate, OfferedText,
+};

@@ -9,6 +9,7 @@ pub mod crash;
 pub mod guarded_mcp;
 pub mod host;
 pub mod login_server;
+pub mod mcp_fixture;
 pub mod mcp_server;
 pub mod model_server;
 pub mod network;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tidegate_net::{Call, Client, Headers, Method, NetError, Origin, Secret, Timeouts};
 use tidegate_oauth::{LoginError, ask};
+use url::Url;
 
 use super::challenge::Challenge;
 use super::metadata::{Authority, Resource, authority_places, is_resource_of, resource_of, resource_places};
@@ -137,7 +138,9 @@ async fn own_authority(client: &Client, trust: &Trust, wanted: bool) -> Result<A
     let found: Option<Authority> = read_first(client, trust, authority_places(&origin)).await?;
     match found {
         Some(found) => {
-            found.check(origin.as_str())?;
+            // Nobody said what it is called, only where it is.
+            let said = Url::parse(&found.issuer).ok().filter(|said| said.origin() == origin.origin());
+            found.check(said.as_ref().map_or(origin.as_str(), |_| &found.issuer))?;
             Ok(found)
         }
         None if wanted => Ok(Authority::undescribed(&origin)),

@@ -1,27 +1,42 @@
-//! Our own tools and conversations, for others: a server over Streamable HTTP without sessions, which a standard input
-//! and output can be joined to as well.
+//! Our own tools and conversations, for others: a server over Streamable HTTP, which a standard input and output can be
+//! joined to as well.
+//!
+//! The newer era of the protocol has no sessions. A client of the older one gets one when it greets, so that it can be
+//! told what changed; one that greets and then forgets its session is answered all the same.
+
+mod caller;
+mod offer;
+mod things;
+mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use http::StatusCode;
 use http_body_util::combinators::BoxBody;
-use rmcp::ServerHandler;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ServerCapabilities, ServerConfig,
-    Tool as Listed, ToolAnnotations,
-};
-use rmcp::service::{RequestContext, RoleServer};
+use http_body_util::{BodyExt as _, Full, Limited};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
-use tidegate_protocol::{Block, Risk, ToolResult};
 use tidegate_tools::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
+pub use caller::{Caller, Level};
+use offer::Offer;
+pub use things::{
+    Answer, Body, Completing, Content, DeskError, Document, OfferedPrompt, OfferedTemplate, OfferedText,
+};
+
 /// The largest message that is taken.
 const LARGEST: usize = 4 * 1024 * 1024;
+/// Clients of the older era that have a session; more are answered without one.
+const MOST_SESSIONS: usize = 64;
+/// Longer than a call may wait for a person: a session with a call under way is not idle.
+const IDLE: Duration = Duration::from_hours(3);
+/// Where a message names its session.
+const SESSION: &str = "mcp-session-id";
 
 /// Whoever has what is offered. Everything goes the way it goes for everybody else: nothing is decided here.
 #[async_trait]
@@ -33,161 +48,102 @@ pub trait Desk: Send + Sync + 'static {
         &self,
         name: &str,
         args: Value,
+        caller: &Caller,
         cancel: &CancellationToken,
-    ) -> Result<ToolResult, DeskError>;
+    ) -> Result<Answer, DeskError>;
 
     /// Texts that can be read, such as conversations.
     async fn texts(&self) -> Result<Vec<OfferedText>, DeskError>;
 
+    /// What addresses of texts look like.
+    fn templates(&self) -> Vec<OfferedTemplate>;
+
     /// `None` when there is no such text.
-    async fn read(&self, uri: &str) -> Result<Option<String>, DeskError>;
+    async fn read(&self, uri: &str) -> Result<Option<Document>, DeskError>;
+
+    /// Addresses of texts that change from now on.
+    fn changes(&self) -> BoxStream<'static, String>;
+
+    /// Questions that are ready to be put to a model.
+    fn prompts(&self) -> Vec<OfferedPrompt>;
+
+    /// What a prompt says with these arguments; `None` when there is no such prompt.
+    async fn prompt(&self, name: &str, args: &Value) -> Result<Option<Vec<Content>>, DeskError>;
+
+    /// What an argument that begins so could be.
+    async fn complete(&self, of: &Completing, argument: &str, begun: &str) -> Result<Vec<String>, DeskError>;
 }
 
-/// A text that can be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OfferedText {
-    pub uri: String,
-    pub name: String,
-    pub description: Option<String>,
-}
-
-/// Why something could not be done at all.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DeskError {
-    #[error("there is no tool {0}")]
-    NoSuchTool(String),
-    #[error("{0}")]
-    Failed(String),
-}
+type Service = StreamableHttpService<Offer, LocalSessionManager>;
+type Response = http::Response<BoxBody<bytes::Bytes, std::convert::Infallible>>;
 
 /// Answers requests of the protocol over HTTP.
 #[derive(Clone)]
-pub struct McpHttp(StreamableHttpService<Offer, LocalSessionManager>);
+pub struct McpHttp {
+    /// For those that have a session or begin one.
+    lasting: Service,
+    /// For those that say everything with each message.
+    single: Service,
+    sessions: Arc<LocalSessionManager>,
+    end: CancellationToken,
+}
 
 impl McpHttp {
-    pub fn new(desk: Arc<dyn Desk>) -> Self {
+    pub fn new(desk: &Arc<dyn Desk>) -> Self {
+        let end = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
-            .with_legacy_session_mode(false)
-            .with_json_response(true)
             .with_max_request_body_bytes(LARGEST)
+            .with_cancellation_token(end.clone())
             // Whoever mounts it checked where a request comes from.
             .disable_allowed_hosts();
-        let offer = Offer { desk };
-        Self(StreamableHttpService::new(move || Ok(offer.clone()), Arc::default(), config))
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(sessions);
+        let (one, other) = (Arc::clone(desk), Arc::clone(desk));
+        let single = config.clone().with_legacy_session_mode(false).with_json_response(true);
+        Self {
+            lasting: Service::new(move || Ok(Offer::new(&one)), Arc::clone(&sessions), config),
+            single: Service::new(move || Ok(Offer::new(&other)), Arc::default(), single),
+            sessions,
+            end,
+        }
     }
 
     /// Answers one request. Who sent it was found out before.
-    pub async fn answer<B>(
-        &self,
-        request: http::Request<B>,
-    ) -> http::Response<BoxBody<bytes::Bytes, std::convert::Infallible>>
+    pub async fn answer<B>(&self, request: http::Request<B>) -> Response
     where
         B: http_body::Body + Send + 'static,
-        B::Error: std::fmt::Display,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.0.handle(request).await
-    }
-}
-
-#[derive(Clone)]
-struct Offer {
-    desk: Arc<dyn Desk>,
-}
-
-impl ServerHandler for Offer {
-    fn get_info(&self) -> ServerConfig {
-        let mut us = Implementation::default();
-        "tidegate".clone_into(&mut us.name);
-        env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
-        ServerConfig::new(capabilities).with_server_info(us).with_instructions(
-            "Tools of a Tidegate agent, under its rules: a call may wait until a person has approved it. `ask` puts a \
-             question to the agent; conversations can be listed and read.",
-        )
-    }
-
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.desk.tools().await.map_err(|error| refusal(&error))?;
-        Ok(ListToolsResult::with_all_items(tools.iter().map(listed).collect()))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let args = Value::Object(request.arguments.unwrap_or_default());
-        let result =
-            self.desk.call(&request.name, args, &context.ct).await.map_err(|error| refusal(&error))?;
-        Ok(CallToolResponse::Complete(answered(result)))
-    }
-
-    async fn list_resources(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let texts = self.desk.texts().await.map_err(|error| refusal(&error))?;
-        let resource = |text: OfferedText| {
-            let mut resource = Resource::new(text.uri, text.name).with_mime_type("text/markdown");
-            resource.description = text.description;
-            resource
+        let (parts, body) = request.into_parts();
+        let Ok(body) = Limited::new(body, LARGEST).collect().await else {
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too large or broke off");
         };
-        Ok(ListResourcesResult::with_all_items(texts.into_iter().map(resource).collect()))
+        let body = body.to_bytes();
+        let named = parts.headers.contains_key(SESSION) || parts.method != http::Method::POST;
+        let lasting = named || (begins(&body) && self.sessions.sessions.read().await.len() < MOST_SESSIONS);
+        let request = http::Request::from_parts(parts, Full::new(body));
+        if lasting { self.lasting.handle(request).await } else { self.single.handle(request).await }
     }
 
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let text = self.desk.read(&request.uri).await.map_err(|error| refusal(&error))?;
-        let Some(text) = text else {
-            let data = serde_json::json!({ "uri": request.uri });
-            return Err(ErrorData::resource_not_found("there is no such text", Some(data)));
-        };
-        let contents = ResourceContents::TextResourceContents {
-            uri: request.uri,
-            mime_type: Some("text/markdown".to_owned()),
-            text,
-            meta: None,
-        };
-        Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents])))
+    /// Ends every session and every stream.
+    pub fn close(&self) {
+        self.end.cancel();
     }
 }
 
-fn refusal(error: &DeskError) -> ErrorData {
-    match error {
-        DeskError::NoSuchTool(_) => ErrorData::invalid_params(error.to_string(), None),
-        DeskError::Failed(_) => ErrorData::internal_error(error.to_string(), None),
+fn begins(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
     }
+    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
 }
 
-fn listed(spec: &ToolSpec) -> Listed {
-    let schema = spec.input_schema.as_object().cloned().unwrap_or_default();
-    let reads = spec.risk == Risk::Read;
-    let hints = ToolAnnotations::new()
-        .read_only(reads)
-        .destructive(!reads)
-        .idempotent(spec.idempotent)
-        .open_world(matches!(spec.risk, Risk::Network | Risk::Execute));
-    Listed::new(spec.name.clone(), spec.description.clone(), schema).with_annotations(hints)
-}
-
-fn answered(result: ToolResult) -> CallToolResult {
-    let content = result.content.into_iter().filter_map(|block| match block {
-        Block::Text { text, .. } => Some(ContentBlock::text(text)),
-        Block::Image { data, mime_type } => Some(ContentBlock::image(data, mime_type)),
-        Block::Thinking { .. } | Block::ToolCall { .. } => None,
-    });
-    let content = content.collect();
-    let mut answer =
-        if result.ok { CallToolResult::success(content) } else { CallToolResult::error(content) };
-    // The protocol's older era takes nothing but an object.
-    answer.structured_content = result.data.filter(Value::is_object);
-    answer
+fn refused(status: StatusCode, why: &'static str) -> Response {
+    let mut response = http::Response::new(Full::new(bytes::Bytes::from_static(why.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
 }
