@@ -86,6 +86,13 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// How it stands with the servers whose tools agents use.
+    pub fn mcp_servers(&self) -> Vec<Value> {
+        self.core.toolbox.providers.iter().flat_map(|provider| provider.standings()).collect()
+    }
+}
+
 impl Core {
     /// Hangs up on those who only wait for news.
     pub(crate) fn end_mcp(&self) {

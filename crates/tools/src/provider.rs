@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use crate::tool::Tool;
 
@@ -15,6 +16,11 @@ pub trait ToolProvider: Send + Sync {
     /// Why a tool of that name is not there, if it is one of these and it is known why.
     fn missing(&self, _name: &str) -> Option<String> {
         None
+    }
+
+    /// How it stands with those who have them, for people.
+    fn standings(&self) -> Vec<Value> {
+        Vec::new()
     }
 
     /// Begins to have them, in the background.

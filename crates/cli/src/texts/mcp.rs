@@ -4,7 +4,8 @@ use tidegate_runtime::texts;
 
 texts! {
     NO_SERVERS: "No MCP servers. Add one: {program} mcp add <name> -- <command…>, or {program} mcp add <name> --url <address>", "没有 MCP 服务器。添加：{program} mcp add <名称> -- <命令…>，或 {program} mcp add <名称> --url <地址>";
-    SERVER_TITLES: "server,state,tools,how", "服务器,状态,工具,方式";
+    SERVER_TITLES: "server,state,tools,restarts,how", "服务器,状态,工具,重启,方式";
+    STARTING: "starting", "启动中";
     READY: "ready", "就绪";
     DISABLED: "off", "已停用";
     FAILED: "failed", "失败";

@@ -93,7 +93,7 @@ pub(crate) struct Trouble {
 }
 
 /// Somebody has to sign in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LoginWanted {
     /// There is a login, and it does not allow this.
     pub scope: Option<String>,

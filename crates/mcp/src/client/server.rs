@@ -1,5 +1,6 @@
 //! One server: reached when somebody first wants it, reached again when it is gone, ended with the gateway.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ pub(crate) struct Server {
     state: watch::Sender<State>,
     /// What it listed last. It stays while the server is gone: what a model is shown does not come and go with it.
     tools: Mutex<Vec<Arc<dyn Tool>>>,
+    /// How often it was reached anew.
+    restarts: AtomicU32,
     closing: Shutdown,
     /// Looks after it; absent before it is wanted.
     task: Mutex<Option<Task<()>>>,
@@ -61,6 +64,7 @@ impl Server {
             means,
             state: watch::Sender::new(State::Idle),
             tools: Mutex::default(),
+            restarts: AtomicU32::new(0),
             closing: Shutdown::new(),
             task: Mutex::default(),
         })
@@ -146,8 +150,13 @@ impl Server {
                 () = self.signed_in(), if wants_login => {}
                 () = self.closing.requested() => return,
             }
+            self.restarts.fetch_add(1, Ordering::Relaxed);
             self.state.send_replace(State::Starting);
         }
+    }
+
+    pub(crate) fn restarts(&self) -> u32 {
+        self.restarts.load(Ordering::Relaxed)
     }
 
     /// Until somebody signed in, here or in another process.

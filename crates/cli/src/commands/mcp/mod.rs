@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use std::sync::Arc;
 
+use tidegate_client::{Client, ClientError};
 use tidegate_config::{KeyPath, Loaded};
 use tidegate_engine::{Home, Settings};
 use tidegate_mcp::{ServerSpec, Servers, Standing, Status};
@@ -35,6 +36,9 @@ use crate::toolbox::mcp_means;
 
 /// A server that failed is not tried again while a command looks at it.
 const ONCE: Duration = Duration::from_hours(1);
+
+/// How long a live gateway may take to tell.
+const ANSWER: Duration = Duration::from_secs(5);
 
 fn path(name: &str) -> Result<KeyPath, Failure> {
     format!("mcp.servers.{name}").parse().map_err(|error: tidegate_config::PathError| {
@@ -71,6 +75,20 @@ pub(super) async fn seen(
     Ok((tools, statuses))
 }
 
+/// How it stands with the servers that a running gateway uses; none where no gateway runs. What it has not wanted yet
+/// says nothing.
+async fn live(home: &Home) -> Result<Vec<Status>, Failure> {
+    let client = Client::control(home.control_socket());
+    match client.get::<Vec<Status>>("/api/v1/mcp/servers", ANSWER).await {
+        Ok(statuses) => {
+            let known = |status: &Status| !matches!(status.standing, Standing::Idle | Standing::Closed);
+            Ok(statuses.into_iter().filter(known).collect())
+        }
+        Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn unknown(app: &App, loaded: &Loaded, name: &str) -> Failure {
     let message = words::SERVER_NOT_THERE.with(&[("name", &printable(name))]);
     let failure = Failure::new(ErrorCode::NotFound, message);
@@ -86,20 +104,22 @@ fn status_json(status: &Status) -> serde_json::Value {
         .iter()
         .map(|left| serde_json::json!({ "tool": left.tool, "why": left.why }))
         .collect();
-    let mut value = serde_json::json!({ "name": status.name, "tools": status.tools, "leftOut": left_out });
+    let mut value = serde_json::json!({ "name": status.name, "tools": status.tools, "leftOut": left_out, "restarts": status.restarts });
     match &status.standing {
         Standing::Ready { version, software } => {
             value["state"] = "ready".into();
             value["protocol"] = version.as_str().into();
             value["software"] = serde_json::json!(software);
         }
-        Standing::Failed { why, stderr, login, .. } => {
+        Standing::Failed { why, stderr, login, again_seconds } => {
             value["state"] = "failed".into();
+            value["againInSeconds"] = (*again_seconds).into();
             value["error"] = why.as_str().into();
             value["stderr"] = stderr.as_str().into();
             value["wantsLogin"] = login.is_some().into();
         }
-        Standing::Idle | Standing::Starting | Standing::Closed => value["state"] = "idle".into(),
+        Standing::Starting => value["state"] = "starting".into(),
+        Standing::Idle | Standing::Closed => value["state"] = "idle".into(),
     }
     value
 }

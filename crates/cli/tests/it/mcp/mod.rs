@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_testkit::model_server::Turn;
 use tidegate_testkit::skip::skip_loudly;
 
-use crate::gateway::live::Live;
+use crate::gateway::live::{Live, eventually};
 use crate::home::{Backend, Home};
 use crate::process::Done;
 use crate::talking::Vendor;
@@ -164,4 +164,33 @@ fn the_tools_of_servers_are_listed_described_explained_and_run_like_all_others()
             "{absent:?}"
         );
     }
+}
+
+#[test]
+fn a_gateway_tells_how_its_servers_do_and_a_server_that_dies_is_started_again() {
+    let Some(script) = everything() else { return };
+    let vendor = Vendor::open();
+    let home = home_with(&vendor, &json!({"command": "node", "args": [script, "stdio"]}));
+    let _live = Live::start(&home);
+    let row = || home.call(&["mcp", "list", "--json"]).ok().json()["servers"][0].clone();
+    let ready = |restarts: u64| {
+        eventually("the server is there", || {
+            let row = row();
+            (row["state"] == "ready" && row["restarts"].as_u64() >= Some(restarts)).then_some(())
+        });
+    };
+    ready(0);
+    // The gateway was asked: looking starts no second one.
+    let mine = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        words.starts_with(b"node\0") && cwd.is_ok_and(|cwd| cwd.starts_with(home.root()))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids: Vec<i32> =
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(mine).collect();
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    let pid = rustix::process::Pid::from_raw(pids[0]).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    ready(1);
 }
