@@ -29,8 +29,8 @@ pub struct Server {
 impl Server {
     /// Answers each request with a status and a body. A text that is not JSON is sent as HTML.
     pub async fn start(answer: impl Fn(&Seen) -> (u16, String) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("the test can be set up");
+        let base = format!("http://{}", listener.local_addr().expect("the test can be set up"));
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let (answer, log) = (Arc::new(answer), Arc::clone(&seen));
         spawn("fake login server", async move {
@@ -39,7 +39,7 @@ impl Server {
                 spawn("fake login answer", async move {
                     let mut stream = stream;
                     let Some(request) = request(&mut stream).await else { return };
-                    log.lock().unwrap().push(request.clone());
+                    log.lock().expect("the test can be set up").push(request.clone());
                     let (status, body) = answer(&request);
                     let json = serde_json::from_str::<Value>(&body).is_ok();
                     let kind = if json { "application/json" } else { "text/html" };
@@ -60,7 +60,7 @@ impl Server {
     }
 
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().expect("the test can be set up").clone()
     }
 
     pub fn count(&self, path: &str) -> usize {
@@ -94,7 +94,7 @@ async fn request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Seen> {
 
 #[expect(clippy::disallowed_types, reason = "a browser, played by a test")]
 pub async fn connect(port: u16) -> tokio::net::TcpStream {
-    tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap()
+    tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("the test can be set up")
 }
 
 /// Visits an address of the loopback page; answers the whole response.
@@ -106,7 +106,7 @@ pub async fn browse(port: u16, target: &str) -> String {
     )
     .await;
     let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
+    stream.read_to_string(&mut page).await.expect("the test can be set up");
     page
 }
 
@@ -132,10 +132,15 @@ pub async fn walk(url: &str) -> String {
 }
 
 async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) {
-    stream.write_all(bytes).await.unwrap();
+    stream.write_all(bytes).await.expect("the test can be set up");
 }
 
 /// A port at which nobody listens.
 pub async fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("the test can be set up")
+        .local_addr()
+        .expect("the test can be set up")
+        .port()
 }

@@ -42,7 +42,7 @@ pub(crate) async fn discover(
 ) -> Result<Discovered, SignInError> {
     let refusal = knock(client, trust, headers).await?;
     let resource = resource(client, trust, &refusal.challenge).await?;
-    if let Some(name) = resource.as_ref().and_then(|found| found.resource.as_deref())
+    if let Some(name) = resource.as_ref().and_then(|found| found.name.as_deref())
         && !is_resource_of(name, trust.server())
     {
         return Err(SignInError::OtherResource { said: tidegate_policy::inert::inert_line(name) });
@@ -58,7 +58,7 @@ pub(crate) async fn discover(
     let supported = resource.as_ref().and_then(|found| found.scopes_supported.clone());
     let asked_for = refusal.challenge.scope.map(|scope| words(&scope)).or(supported);
     let scopes = said.scopes.clone().or(asked_for).unwrap_or_default();
-    let name = resource.and_then(|found| found.resource);
+    let name = resource.and_then(|found| found.name);
     Ok(Discovered { resource: name.unwrap_or_else(|| resource_of(trust.server())), authority, scopes })
 }
 

@@ -10,7 +10,8 @@ use super::SignInError;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Resource {
-    pub(crate) resource: Option<String>,
+    #[serde(rename = "resource")]
+    pub(crate) name: Option<String>,
     pub(crate) authorization_servers: Vec<String>,
     pub(crate) scopes_supported: Option<Vec<String>>,
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer};
 use tidegate_runtime::spawn;
@@ -37,7 +38,8 @@ impl Watched {
         state.uris.insert(uri);
         if !std::mem::replace(&mut state.looking, true) {
             // It ends when nothing is watched any more, or the client is gone.
-            drop(spawn("mcp changes", tell(Arc::clone(&self.0), Arc::clone(desk), peer.clone())));
+            let changes = desk.changes();
+            drop(spawn("mcp changes", tell(Arc::clone(&self.0), changes, peer.clone())));
         }
         true
     }
@@ -47,8 +49,7 @@ impl Watched {
     }
 }
 
-async fn tell(state: Arc<Mutex<State>>, desk: Arc<dyn Desk>, peer: Peer<RoleServer>) {
-    let mut changes = desk.changes();
+async fn tell(state: Arc<Mutex<State>>, mut changes: BoxStream<'static, String>, peer: Peer<RoleServer>) {
     loop {
         let changed = tokio::time::timeout(LOOK, changes.next()).await;
         {

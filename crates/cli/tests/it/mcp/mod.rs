@@ -1,6 +1,7 @@
 //! Servers of tools, from the command line to an agent's call.
 
 mod login;
+mod serve;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
