@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use tidegate_policy::exec::{FileIdentity, Lookup, Plan, PlanPlace, Program};
 use tidegate_policy::{
-    Access, Confinement, Confiner as _, Exit, Limits, Network, PermittedPlan, Profile, Runner, Sink, Start,
-    Stream,
+    Access, Besides, Confinement, Confiner as _, Exit, Limits, Network, PermittedPlan, Profile, Runner, Sink,
+    Start, Stream,
 };
 use tidegate_sandbox::{Sandboxes, Supervisor};
 
@@ -87,6 +87,7 @@ fn confinement(profile: Profile, folder: &Path) -> Confinement {
         folder: folder.to_owned(),
         access: Access::ReadWrite,
         hidden: Vec::new(),
+        besides: Besides::default(),
         network: Network::None,
         limits: Limits { memory: 1 << 30, processes: 512, disk: 1 << 30 },
     }

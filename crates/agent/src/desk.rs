@@ -44,5 +44,5 @@ pub trait Desk: Send + Sync {
     async fn parts(&self, text: &str) -> Vec<NewPart>;
 
     /// What says to whoever asked that the conversation was summed up, if they are to be told by a message.
-    fn compaction_notice(&self) -> Vec<NewPart>;
+    async fn compaction_notice(&self) -> Vec<NewPart>;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_engine::{Home, Settings, ToolContext, Toolbox};
-use tidegate_mcp::{Means, Servers};
+use tidegate_mcp::{Logins, Means, Servers};
 use tidegate_net::{Client, Guard};
 use tidegate_policy::{Permitted, Preparation, Profile};
 use tidegate_protocol::{ErrorCode, Scope};
@@ -32,7 +32,7 @@ pub(crate) fn toolbox(
 ) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
-    let means = mcp_means(app, settings, sandboxes);
+    let means = mcp_means(app, home, settings, sandboxes);
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
         providers: vec![Servers::new(settings.mcp_servers(home), &means)],
@@ -59,13 +59,20 @@ pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, sessio
 }
 
 /// What MCP servers are reached with.
-pub(crate) fn mcp_means(app: &App, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Means {
+pub(crate) fn mcp_means(app: &App, home: &Home, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Means {
     Means {
         confiner: sandboxes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         client: Client::default(),
+        logins: Some(mcp_logins(home, settings)),
         pauses: (Duration::from_secs(1), Duration::from_mins(5)),
     }
+}
+
+/// Logins at MCP servers.
+pub(crate) fn mcp_logins(home: &Home, settings: &Settings) -> Arc<Logins> {
+    let clock = Arc::new(SystemClock);
+    Logins::new(home.credentials(), settings.credential_options(), Client::default(), clock)
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

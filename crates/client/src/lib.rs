@@ -15,3 +15,4 @@ pub use ask::AskStream;
 pub use connect::{Client, Token};
 pub use error::ClientError;
 pub use invoke::ToolStream;
+pub use mcp::McpStream;

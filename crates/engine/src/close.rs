@@ -35,6 +35,7 @@ impl Engine {
     /// Takes nothing new from now on.
     pub fn stop_accepting(&self) {
         self.core.closing.request();
+        self.core.end_mcp();
     }
 
     /// Returns once nothing is under way but what callers wait for. Until then everybody may still come: what works on its
@@ -52,6 +53,7 @@ impl Engine {
     pub async fn close(&self, drain: Drain) -> Drained {
         let core = &self.core;
         core.closing.request();
+        core.end_mcp();
         fault::pause("engine.close.begun").await;
         core.work.close();
         match drain {

@@ -135,10 +135,10 @@ impl Desk for RunDesk<'_> {
         parts
     }
 
-    fn compaction_notice(&self) -> Vec<NewPart> {
+    async fn compaction_notice(&self) -> Vec<NewPart> {
         if !self.core.settings.agent_defaults().compaction.notify {
             return Vec::new();
         }
-        self.parts(texts::WAS_SUMMED_UP.in_language(self.core.settings.language()))
+        self.parts(texts::WAS_SUMMED_UP.in_language(self.core.settings.language())).await
     }
 }

@@ -125,6 +125,8 @@ pub(crate) struct Core {
     pub(crate) reuse: Reuse,
     pub(crate) workspaces: Workspaces,
     pub(crate) bus: Bus,
+    /// Answers those who speak the Model Context Protocol; made when the first one does.
+    pub(crate) mcp: std::sync::OnceLock<tidegate_mcp::McpHttp>,
     pub(crate) scheduler: Scheduler,
     pub(crate) outlets: Outlets,
     pub(crate) mirroring: Mirroring,
@@ -205,6 +207,7 @@ impl Engine {
                 reuse: Reuse::default(),
                 workspaces: Workspaces::default(),
                 bus: Bus::new(),
+                mcp: std::sync::OnceLock::new(),
                 scheduler: Scheduler::new(options.main_lane, options.sub_lane),
                 outlets: Outlets::default(),
                 mirroring: Mirroring::default(),

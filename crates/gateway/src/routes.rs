@@ -69,6 +69,7 @@ routes! {
     Control post "/api/v1/allowlist" => api::approvals::allow;
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
+    Page get "/api/v1/mcp/servers" => api::mcp::servers;
     Program post "/mcp" => api::mcp::answer;
     Program get "/mcp" => api::mcp::answer;
     Program delete "/mcp" => api::mcp::answer;

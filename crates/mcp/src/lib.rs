@@ -5,9 +5,15 @@
 //! nothing here decides what may be called. What a server says is text from outside: bounded, inert, and fenced.
 
 mod client;
+mod login;
 mod serve;
 
 pub use client::{
-    AddressSpec, LeftOut, Means, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status, ToolFilter,
+    AddressSpec, LeftOut, LoginWanted, Means, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status,
+    ToolFilter,
 };
-pub use serve::{Desk, DeskError, McpHttp, OfferedText};
+pub use login::{LoginSummary, Logins, OauthSpec, SignInError, sign_in};
+pub use serve::{
+    Answer, Body, Caller, Completing, Content, Desk, DeskError, Document, Level, McpHttp, OfferedPrompt,
+    OfferedTemplate, OfferedText,
+};

@@ -12,7 +12,7 @@ use tidegate_secrets::{Credential, CredentialStore, Listing, ProfileId, Secret, 
 use crate::aws;
 use crate::catalogue::{Api, Catalogue, ProviderInfo};
 use crate::failure::{Failure, FailureKind};
-use crate::login::{LoginError, LoginSettings, RefreshError, Refresher, copilot};
+use crate::login::{LoginError, LoginSettings, RefreshError, Refresher, copilot, refresher};
 use crate::rotation::{Candidate, CredentialKind};
 use crate::wire::{Access, bedrock};
 
@@ -191,7 +191,7 @@ impl Keyring {
         }
         let store = Arc::clone(self.store()?);
         let (client, logins, clock) = (self.client.clone(), self.logins.clone(), Arc::clone(&self.clock));
-        Ok(self.refresher.get_or_init(|| Refresher::new(store, client, logins, clock)))
+        Ok(self.refresher.get_or_init(|| refresher(store, client, logins, clock)))
     }
 
     fn lent(&self, profile_id: &str) -> Option<Lent> {

@@ -76,8 +76,24 @@ pub struct Confinement {
     pub access: Access,
     /// Folders that they never see, wherever they lie: our own state. The folder they work in may lie in one of them.
     pub hidden: Vec<PathBuf>,
+    /// Places of the machine that they see besides their folder and the system's programs.
+    #[serde(default)]
+    pub besides: Besides,
     pub network: Network,
     pub limits: Limits,
+}
+
+/// Places of the machine that somebody shows to programs, without links.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Besides {
+    pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
+}
+
+impl Besides {
+    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read.iter().chain(&self.write)
+    }
 }
 
 /// Finds what can hold programs so.

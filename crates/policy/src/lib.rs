@@ -22,7 +22,7 @@ pub use budget::{
     BudgetExcess, BudgetLine, BudgetMeasure, BudgetRefusal, BudgetUse, BudgetVerdict, Reservation,
 };
 pub use call::{Preparation, Prepared, Requester, Subject, SubjectKind};
-pub use confinement::{Access, Confinement, Confiner, Limits, Network, Only, Profile};
+pub use confinement::{Access, Besides, Confinement, Confiner, Limits, Network, Only, Profile};
 pub use digest::Digest;
 pub use egress::{BadHostPattern, HostLevel, HostPattern, HostRefusal, HostRules};
 pub use gate::{Gate, Held, Permitted, PermittedPlan};

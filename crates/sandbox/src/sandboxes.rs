@@ -138,6 +138,7 @@ impl Confiner for Sandboxes {
     fn shows(&self, confinement: &Confinement, path: &Path) -> bool {
         confinement.profile != Profile::Local
             || path.starts_with(&confinement.folder)
+            || confinement.besides.all().any(|shown| path.starts_with(shown))
             || crate::local::shows(path)
     }
 }

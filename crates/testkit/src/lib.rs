@@ -6,7 +6,10 @@
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 pub mod crash;
+pub mod guarded_mcp;
 pub mod host;
+pub mod login_server;
+pub mod mcp_fixture;
 pub mod mcp_server;
 pub mod model_server;
 pub mod network;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use crate::tool::Tool;
 
@@ -11,6 +12,16 @@ use crate::tool::Tool;
 pub trait ToolProvider: Send + Sync {
     /// Those there are now. Whoever works with them keeps to what it was given: a run sees the same tools to its end.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Why a tool of that name is not there, if it is one of these and it is known why.
+    fn missing(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// How it stands with those who have them, for people.
+    fn standings(&self) -> Vec<Value> {
+        Vec::new()
+    }
 
     /// Begins to have them, in the background.
     fn begin(&self);

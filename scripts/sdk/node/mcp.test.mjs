@@ -1,7 +1,8 @@
-// The protocol's own conformance suite against our server, which a gateway has under /mcp.
+// The protocol's own conformance suite against our server and our client.
 //
-// The suite cannot send a token, so a proxy adds it; whatever else it sends arrives as it was sent. Most of its
-// scenarios want tools, prompts and resources with fixed names, which only a server made for the suite has.
+// A gateway has the server under /mcp; the suite cannot send a token, so a proxy adds it, and whatever else it sends
+// arrives as it was sent. Most scenarios want tools, prompts and resources with fixed names: `tidegate-testkit
+// mcp-fixture` is the same server with those. The client is the program itself, with a browser that a file here plays.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -14,39 +15,70 @@ import { fileURLToPath } from 'node:url'
 const here = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const suite = path.join(here, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
 
-// What a server without the suite's own fixtures can show.
-const APPLY = ['server-initialize', 'ping', 'tools-list', 'resources-list', 'server-sse-multiple-streams', 'dns-rebinding-protection']
-// All others, and why they say nothing about us.
+// What a gateway itself can show.
+const GATEWAY = ['server-initialize', 'ping', 'tools-list', 'resources-list', 'prompts-list', 'logging-set-level', 'server-sse-multiple-streams', 'dns-rebinding-protection']
+// What wants the suite's own tools, prompts and resources.
+const FIXTURE = [
+  'completion-complete',
+  'tools-call-simple-text',
+  'tools-call-image',
+  'tools-call-audio',
+  'tools-call-embedded-resource',
+  'tools-call-mixed-content',
+  'tools-call-with-logging',
+  'tools-call-error',
+  'tools-call-with-progress',
+  'json-schema-2020-12',
+  'resources-read-text',
+  'resources-read-binary',
+  'resources-templates-read',
+  'resources-subscribe',
+  'resources-unsubscribe',
+  'prompts-get-simple',
+  'prompts-get-with-args',
+  'prompts-get-embedded-resource',
+  'prompts-get-with-image',
+]
+// All others, and why they say nothing about us. A client that could answer our questions could approve its own calls.
 const OTHERS = {
-  'logging-set-level': 'we offer no log to clients',
-  'completion-complete': 'we offer no completion',
-  'tools-call-simple-text': 'wants a tool test_simple_text',
-  'tools-call-image': 'wants a tool test_image_content',
-  'tools-call-audio': 'wants a tool test_audio_content',
-  'tools-call-embedded-resource': 'wants a tool test_embedded_resource',
-  'tools-call-mixed-content': 'wants a tool test_multiple_content_types',
-  'tools-call-with-logging': 'wants a tool test_tool_with_logging',
-  'tools-call-error': 'wants a tool test_error_handling',
-  'tools-call-with-progress': 'wants a tool test_tool_with_progress',
   'tools-call-sampling': 'we ask no client for a model',
   'tools-call-elicitation': 'we ask no client for input',
-  'json-schema-2020-12': 'wants a tool json_schema_2020_12_tool',
   'elicitation-sep1034-defaults': 'we ask no client for input',
   'elicitation-sep1330-enums': 'we ask no client for input',
-  'server-sse-polling': 'wants a tool test_reconnection, and streams we do not open',
-  'resources-read-text': 'wants test://static-text',
-  'resources-read-binary': 'wants test://static-binary',
-  'resources-templates-read': 'wants test://template/{id}/data',
-  'resources-subscribe': 'we offer no subscriptions',
-  'resources-unsubscribe': 'we offer no subscriptions',
-  'prompts-list': 'we offer no prompts',
-  'prompts-get-simple': 'we offer no prompts',
-  'prompts-get-with-args': 'we offer no prompts',
-  'prompts-get-embedded-resource': 'we offer no prompts',
-  'prompts-get-with-image': 'we offer no prompts',
+  'server-sse-polling': 'we hang up on no call that is under way, and the scenario is about that',
+}
+const CLIENT = [
+  'initialize',
+  'tools_call',
+  'sse-retry',
+  'auth/metadata-default',
+  'auth/metadata-var1',
+  'auth/metadata-var2',
+  'auth/metadata-var3',
+  'auth/basic-cimd',
+  'auth/scope-from-www-authenticate',
+  'auth/scope-from-scopes-supported',
+  'auth/scope-omitted-when-undefined',
+  'auth/scope-step-up',
+  'auth/scope-retry-limit',
+  'auth/token-endpoint-auth-basic',
+  'auth/token-endpoint-auth-post',
+  'auth/token-endpoint-auth-none',
+  'auth/pre-registration',
+  'auth/2025-03-26-oauth-metadata-backcompat',
+  'auth/2025-03-26-oauth-endpoint-fallback',
+  'auth/resource-mismatch',
+  'auth/offline-access-scope',
+  'auth/offline-access-not-supported',
+]
+const OTHER_CLIENTS = {
+  'elicitation-sep1034-client-defaults': 'a server that asks for input gets none',
+  'auth/client-credentials-jwt': 'an extension: logins are a person\'s',
+  'auth/client-credentials-basic': 'an extension: logins are a person\'s',
+  'auth/cross-app-access-complete-flow': 'an extension: logins are a person\'s',
 }
 
-let gateway, home, proxy, url
+let fixture, fixtureUrl, gateway, home, proxy, url
 
 const conformance = (...words) =>
   new Promise((resolve) => {
@@ -81,9 +113,15 @@ before(async () => {
   })
   await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
   url = `http://127.0.0.1:${proxy.address().port}/mcp`
+  fixture = spawn(process.env.TIDEGATE_TESTKIT, ['mcp-fixture'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  fixtureUrl = await new Promise((resolve, reject) => {
+    fixture.stdout.once('data', (chunk) => resolve(JSON.parse(chunk).url))
+    fixture.on('exit', () => reject(new Error('the fixture ended')))
+  })
 })
 
 after(async () => {
+  fixture?.kill()
   proxy?.closeAllConnections()
   proxy?.close()
   if (gateway?.exitCode === null) {
@@ -94,17 +132,34 @@ after(async () => {
 })
 
 test('every scenario of the suite is either run or left out for a reason', async () => {
-  const { said } = await conformance('list', '--server')
-  const listed = said.split('\n').flatMap((line) => line.match(/^ {2}- (\S+) \[/)?.[1] ?? [])
-  const known = new Set([...APPLY, ...Object.keys(OTHERS)])
-  const server = listed.slice(0, listed.findIndex((name) => name === 'initialize') >>> 0)
-  assert.ok(server.length >= 30, said)
-  assert.deepEqual(server.filter((name) => !known.has(name)), [])
+  const { said } = await conformance('list')
+  const [server, client] = said.split('Client scenarios')
+  const names = (text) => text.split('\n').flatMap((line) => line.match(/^ {2}- (\S+) \[/)?.[1] ?? [])
+  assert.ok(names(server).length >= 30 && names(client).length >= 20, said)
+  assert.deepEqual(names(server).sort(), [...GATEWAY, ...FIXTURE, ...Object.keys(OTHERS)].sort())
+  assert.deepEqual(names(client).sort(), [...CLIENT, ...Object.keys(OTHER_CLIENTS)].sort())
 })
 
-for (const scenario of APPLY) {
-  test(`conformance: ${scenario}`, async () => {
-    const { code, said } = await conformance('server', '--url', url, '--scenario', scenario)
-    assert.equal(code, 0, said)
+const passes = ({ code, said }) => {
+  assert.equal(code, 0, said)
+  assert.doesNotMatch(said, /FAILURE|WARNING/, said)
+}
+
+for (const scenario of GATEWAY) {
+  test(`conformance of a gateway: ${scenario}`, async () => {
+    passes(await conformance('server', '--url', url, '--scenario', scenario))
+  })
+}
+
+for (const scenario of FIXTURE) {
+  test(`conformance of the server: ${scenario}`, async () => {
+    passes(await conformance('server', '--url', fixtureUrl, '--scenario', scenario))
+  })
+}
+
+for (const scenario of CLIENT) {
+  test(`conformance of the client: ${scenario}`, async () => {
+    const client = `${process.execPath} ${path.join(here, 'conformance/client.mjs')}`
+    passes(await conformance('client', '--command', client, '--scenario', scenario))
   })
 }

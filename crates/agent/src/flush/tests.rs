@@ -171,7 +171,7 @@ impl Desk for World {
         Vec::new()
     }
 
-    fn compaction_notice(&self) -> Vec<NewPart> {
+    async fn compaction_notice(&self) -> Vec<NewPart> {
         Vec::new()
     }
 }

@@ -173,7 +173,7 @@ impl Run<'_> {
         let calls = self.parts.desk.calls();
         let parts = match wish {
             Wish::Asked(_) => Vec::new(),
-            Wish::Unasked => self.parts.desk.compaction_notice(),
+            Wish::Unasked => self.parts.desk.compaction_notice().await,
         };
         let new = NewCompaction { id, compaction: compaction.clone(), calls: calls.clone(), parts, now };
         fault::pause("agent.compact.before").await;

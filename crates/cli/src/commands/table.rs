@@ -299,6 +299,11 @@ rows! {
         "the MCP servers there are, and whether they work", "列出 MCP 服务器及其是否可用";
     ["mcp" "test"] "<name>" (1, 1) &[], Option, mcp::test,
         "reach an MCP server, list its tools, or say what is wrong", "连接 MCP 服务器并列出工具，或说明问题";
+    ["mcp" "login"] "<name>" (1, 1)
+        &[flag("scope", Takes::Value("words"), "what the login has to allow, besides what the server asks for", "除服务器所要求外，登录还须允许的范围")], Option, mcp::login,
+        "sign in at an MCP server that runs elsewhere", "登录在别处运行的 MCP 服务器";
+    ["mcp" "logout"] "<name>" (1, 1) &[], Option, mcp::logout,
+        "forget the login at an MCP server", "忘记 MCP 服务器的登录";
     ["mcp" "remove"] "<name>" (1, 1) &[], Option, mcp::remove,
         "use an MCP server no more", "移除 MCP 服务器";
     ["mcp" "serve"] "" (0, 0) &[], Option, mcp::serve,

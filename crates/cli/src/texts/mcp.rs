@@ -4,7 +4,8 @@ use tidegate_runtime::texts;
 
 texts! {
     NO_SERVERS: "No MCP servers. Add one: {program} mcp add <name> -- <command…>, or {program} mcp add <name> --url <address>", "没有 MCP 服务器。添加：{program} mcp add <名称> -- <命令…>，或 {program} mcp add <名称> --url <地址>";
-    SERVER_TITLES: "server,state,tools,how", "服务器,状态,工具,方式";
+    SERVER_TITLES: "server,state,tools,restarts,how", "服务器,状态,工具,重启,方式";
+    STARTING: "starting", "启动中";
     READY: "ready", "就绪";
     DISABLED: "off", "已停用";
     FAILED: "failed", "失败";
@@ -24,5 +25,15 @@ texts! {
     NOT_CONNECTED: "{name} cannot be used: {why}", "{name} 无法使用：{why}";
     LAST_WORDS: "The end of its error output:", "其错误输出的结尾：";
     MODE_HINT: "Agents ask a person before each call. To let those run that only read: {program} config set mcp.servers.{name}.mode allow", "agent 每次调用前都会询问。允许只读工具直接运行：{program} config set mcp.servers.{name}.mode allow";
-    WANTS_LOGIN: "It wants a login. Give it a header: {program} mcp remove {name}, then {program} mcp add {name} --url <address> --header 'Authorization=Bearer ${{TOKEN}}'", "需要登录。请提供请求头：{program} mcp remove {name}，再运行 {program} mcp add {name} --url <地址> --header 'Authorization=Bearer ${{TOKEN}}'";
+    WANTS_LOGIN: "Sign in: {program} mcp login {name}", "请登录：{program} mcp login {name}";
+    WANTS_SCOPE: "Sign in again, for more: {program} mcp login {name} --scope '{scope}'", "请重新登录以获得更多权限：{program} mcp login {name} --scope '{scope}'";
+    SIGNED_IN: "You are signed in at {name} ({issuer}). Try it: {program} mcp test {name}", "已登录 {name}（{issuer}）。测试：{program} mcp test {name}";
+    MAY_USE: "It allows: {scope}", "允许的范围：{scope}";
+    NOT_RENEWED: "It ends {at} and cannot be renewed by itself.", "它在 {at} 到期，无法自动续期。";
+    SIGNED_OUT: "The login at {name} was forgotten.", "已忘记 {name} 的登录。";
+    NOT_SIGNED_IN: "there is no login at {name}", "没有 {name} 的登录";
+    PROGRAM_NEEDS_NONE: "{name} is a program that runs here; there is nothing to sign in at", "{name} 是在本机运行的程序，无需登录";
+    HEADER_STANDS: "{name} has an Authorization header in the configuration, which is used in place of a login", "{name} 在配置中有 Authorization 请求头，会代替登录使用";
+    HEADER_REMOVE: "Remove it first: {program} config unset mcp.servers.{name}.headers", "请先移除：{program} config unset mcp.servers.{name}.headers";
+    BEGIN_AGAIN: "Begin again: {program} mcp login {name}", "请重新开始：{program} mcp login {name}";
 }

@@ -4,6 +4,7 @@ use tidegate_runtime::texts;
 
 texts! {
     RULES_UNUSABLE: "the rules about tools cannot be used: {problem}", "工具规则无法使用：{problem}";
+    SERVER_ABSENT: "The tools of the MCP server {server} are not there: {why}", "MCP 服务器 {server} 的工具不可用：{why}";
     TOOL_NOT_FOUND: "Tool not found: {name}", "没有这个工具：{name}";
     INVALID_ARGS: "Invalid --args json: {cause}", "--args 不是有效的 JSON：{cause}";
     NO_SUCH_FOLDER: "there is no folder {path}", "没有目录 {path}";

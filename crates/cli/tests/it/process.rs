@@ -106,6 +106,24 @@ impl Running {
         String::from_utf8(line).expect("stdout is UTF-8")
     }
 
+    /// The next word on standard error that begins so, from a process that stays.
+    pub(crate) fn complaint(&mut self, beginning: &str) -> String {
+        let errors = self.child.stderr.as_mut().expect("stderr is piped");
+        let (mut word, mut byte, mut all) = (Vec::new(), [0], Vec::new());
+        while errors.read(&mut byte).expect("stderr can be read") == 1 {
+            all.push(byte[0]);
+            if !byte[0].is_ascii_whitespace() {
+                word.push(byte[0]);
+                continue;
+            }
+            let text = String::from_utf8(std::mem::take(&mut word)).expect("stderr is UTF-8");
+            if text.starts_with(beginning) {
+                return text;
+            }
+        }
+        panic!("{} never said {beginning}: {}", self.shown, String::from_utf8_lossy(&all));
+    }
+
     /// Whether it has not ended yet.
     pub(crate) fn is_there(&mut self) -> bool {
         self.child.try_wait().expect("the child can be waited for").is_none()

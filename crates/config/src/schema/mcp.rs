@@ -31,6 +31,8 @@ pub struct McpServer {
     pub url: Option<String>,
     /// Headers for it.
     pub headers: BTreeMap<String, Secret>,
+    /// How one signs in there (`tidegate mcp login`).
+    pub oauth: McpOauth,
     /// Whether it is used.
     pub enabled: bool,
     /// Which of its tools are there, by their names at the server; `*` stands for anything.
@@ -58,6 +60,7 @@ impl Default for McpServer {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
+            oauth: McpOauth::default(),
             enabled: true,
             tools: McpTools::default(),
             mode: ToolMode::ApprovalRequired,
@@ -78,6 +81,24 @@ pub struct McpTools {
     pub deny: Vec<String>,
 }
 
+/// How one signs in at a server that runs elsewhere. Nothing of it is needed where servers say all there is to know.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct McpOauth {
+    /// A client that was registered by hand; when absent, one registers itself. It may be the address of a document that
+    /// describes it.
+    pub client_id: Option<String>,
+    /// Its secret, if it has one.
+    pub client_secret: Option<Secret>,
+    /// What is asked for; when absent, what the server says.
+    pub scopes: Option<Vec<String>>,
+    /// Where one signs in; when absent, what the server says. One that is not public has to be named here.
+    pub authorization_server: Option<String>,
+    /// The port of this machine that the browser comes back to; any free one when absent.
+    #[schemars(range(min = 1))]
+    pub callback_port: Option<u16>,
+}
+
 /// What holds one server's program; the rest is that of `agents.defaults.sandbox`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -90,4 +111,9 @@ pub struct McpSandbox {
     pub allow_hosts: Option<Vec<String>>,
     /// What it may use up.
     pub limits: Option<SandboxLimits>,
+    /// Folders and files that it may read, besides its own folder and the system's programs. Where its command lies is
+    /// found out.
+    pub read: Vec<String>,
+    /// Folders that it may write to as well.
+    pub write: Vec<String>,
 }

@@ -39,7 +39,7 @@ pub use egress::{Egress, EgressCredential, HostLists};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use logging::{LogLevel, Logging, RedactSensitive};
-pub use mcp::{Mcp, McpSandbox, McpServer, McpTools};
+pub use mcp::{Mcp, McpOauth, McpSandbox, McpServer, McpTools};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
 pub use meta::Meta;
 pub use models::{

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 const LONGEST_NAME: usize = 32;
 /// Keys that mean something for a program only, and for an address only.
 const OF_COMMAND: [&str; 4] = ["args", "env", "cwd", "sandbox"];
-const OF_URL: [&str; 1] = ["headers"];
+const OF_URL: [&str; 2] = ["headers", "oauth"];
 
 pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     for (name, server) in root.at(&["mcp", "servers"]).iter().flat_map(View::entries) {

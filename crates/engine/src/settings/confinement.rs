@@ -6,7 +6,7 @@ use tidegate_config::schema::{
     AgentSandbox, ExecHost, SandboxContainer, SandboxLimits, SandboxMicrovm, SandboxMode, SandboxNetwork,
     SandboxProfile, SandboxScope, WorkspaceAccess,
 };
-use tidegate_policy::{Access, Confinement, Digest, Limits, Network, Profile};
+use tidegate_policy::{Access, Besides, Confinement, Digest, Limits, Network, Profile};
 use tidegate_protocol::{Scope, SessionKey};
 
 use super::Settings;
@@ -97,6 +97,7 @@ impl Settings {
                 WorkspaceAccess::None | WorkspaceAccess::Rw => Access::ReadWrite,
             },
             hidden,
+            besides: Besides::default(),
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidegate_config::schema::{McpServer, SandboxMode, SandboxNetwork};
-use tidegate_mcp::{AddressSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
+use tidegate_config::schema::{KeyStore, McpOauth, McpServer, SandboxMode, SandboxNetwork};
+use tidegate_mcp::{AddressSpec, OauthSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};
 use tidegate_policy::tools::{AlsoAllow, Stage, StageKind};
-use tidegate_policy::{Access, Confinement, Network, Profile};
+use tidegate_policy::{Access, Besides, Confinement, Network, Profile};
+use tidegate_secrets::{KeyChoice, StoreOptions};
 
 use super::Settings;
 use super::confinement::{limits, profile_of, slug};
@@ -28,7 +29,11 @@ impl Settings {
 
     fn mcp_server(&self, name: &str, said: &McpServer, home: &Home) -> ServerSpec {
         let reach = match &said.url {
-            Some(url) => Reach::Http(AddressSpec { url: url.clone(), headers: said.headers.clone() }),
+            Some(url) => Reach::Http(AddressSpec {
+                url: url.clone(),
+                headers: said.headers.clone(),
+                oauth: oauth(&said.oauth),
+            }),
             None => Reach::Stdio(self.mcp_program(name, said, home)),
         };
         ServerSpec {
@@ -40,6 +45,16 @@ impl Settings {
             timeout: Duration::from_secs(said.timeout_seconds.into()),
             startup: Duration::from_secs(said.startup_timeout_seconds.into()),
         }
+    }
+
+    /// How stored credentials are sealed.
+    pub fn credential_options(&self) -> StoreOptions {
+        let keys = match self.config.auth.key_store {
+            KeyStore::Auto => KeyChoice::Auto,
+            KeyStore::File => KeyChoice::File,
+            KeyStore::Keychain => KeyChoice::Keychain,
+        };
+        StoreOptions { keys, ..StoreOptions::default() }
     }
 
     /// It works in a folder of its own unless it was given one.
@@ -65,6 +80,7 @@ impl Settings {
             folder: folder.to_owned(),
             access: Access::ReadWrite,
             hidden: vec![home.root().to_owned()],
+            besides: Besides { read: paths(&own.read), write: paths(&own.write) },
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {
@@ -89,6 +105,20 @@ impl Settings {
             modes: [(tools_of(name), verdict(server.mode))].into(),
             ..Stage::new(StageKind::Global, at(name))
         })
+    }
+}
+
+fn paths(said: &[String]) -> Vec<PathBuf> {
+    said.iter().map(PathBuf::from).collect()
+}
+
+fn oauth(said: &McpOauth) -> OauthSpec {
+    OauthSpec {
+        client_id: said.client_id.clone(),
+        client_secret: said.client_secret.clone(),
+        scopes: said.scopes.clone(),
+        issuer: said.authorization_server.clone(),
+        callback_port: said.callback_port,
     }
 }
 

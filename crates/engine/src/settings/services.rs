@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_config::schema::{RestartPolicy, SandboxNetwork, SandboxProfile, Service, ServiceHealth};
 use tidegate_net::Guard;
-use tidegate_policy::{Access, Confinement, Limits, Network, Profile};
+use tidegate_policy::{Access, Besides, Confinement, Limits, Network, Profile};
 use tidegate_protocol::Scope;
 use tidegate_tools::{BrowserProfile, BrowserSettings};
 
@@ -56,6 +56,7 @@ impl Settings {
         Confinement {
             place: format!("browser-{name}"),
             access: Access::ReadWrite,
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits {
                 memory: usual.limits.memory.max(BROWSER_MEMORY),
@@ -115,6 +116,7 @@ impl Settings {
             folder: folder.to_owned(),
             access: Access::ReadWrite,
             hidden: vec![home.root().to_owned()],
+            besides: Besides::default(),
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {

@@ -10,7 +10,7 @@ use tidegate_policy::approval::{AllowRule, Grant};
 use tidegate_policy::tools::{Circumstances, Decision, Trust};
 use tidegate_policy::{Digest, Gate, Held, Permitted, Preparation, Prepared, Principal, Runner};
 use tidegate_protocol::api::{Asking, ToolEvent};
-use tidegate_protocol::{AllowRuleId, Risk, RunId, Scope, ToolCall, ToolResult};
+use tidegate_protocol::{AllowRuleId, Risk, RunId, Scope, ToolCall, ToolErrorCode, ToolResult};
 use tidegate_storage::{ToolRecord, UsedApproval};
 use tidegate_tools::{Place, Registry, ToolFailure, Work, execute, failed, refused};
 use tokio_util::sync::CancellationToken;
@@ -248,7 +248,13 @@ impl Calling {
     }
 
     pub(super) async fn prepare(&self) -> Result<Prepared, ToolFailure> {
-        self.registry.prepare(self.invoke.call.clone(), &self.place).await
+        let prepared = self.registry.prepare(self.invoke.call.clone(), &self.place).await;
+        prepared.map_err(|failure| match self.core.toolbox.missing(&self.invoke.call.name) {
+            Some(why) if failure.code == ToolErrorCode::ToolNotFound => {
+                ToolFailure { message: format!("{}; {why}", failure.message), ..failure }
+            }
+            _ => failure,
+        })
     }
 
     async fn allowed(&self) -> Result<Vec<AllowRule>, EngineError> {

@@ -57,6 +57,11 @@ impl Toolbox {
         Arc::new(self.registry.with_provided(provided))
     }
 
+    /// Why a tool is not there whose provider is known.
+    pub(crate) fn missing(&self, name: &str) -> Option<String> {
+        self.providers.iter().find_map(|provider| provider.missing(name))
+    }
+
     /// Begins to have the tools of others, without waiting for any.
     pub(crate) fn begin(&self) {
         self.providers.iter().for_each(|provider| provider.begin());

@@ -4,8 +4,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 
+use crate::answer::{Answered, json};
 use crate::gate::Gate;
 
 pub(crate) async fn answer(State(gate): State<Gate>, request: Request) -> Response {
     gate.engine().mcp().answer(request).await.map(Body::new)
+}
+
+/// How it stands with the servers whose tools agents use.
+pub(crate) async fn servers(State(gate): State<Gate>) -> Answered {
+    json(&gate.engine().mcp_servers())
 }

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{PaginatedRequestParams, ProtocolVersion, Tool as Listed};
-use rmcp::service::{ClientInitializeError, Peer, RunningService};
+use rmcp::service::{ClientInitializeError, Peer, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use tidegate_net::Client;
 use tidegate_policy::Confiner;
 
-use super::http::NetHttp;
+use super::http::{Login, NetHttp};
 use super::listener::Listener;
 use super::names::{LeftOut, MOST_TOOLS, Shown, shown};
 use super::spec::{AddressSpec, ProgramSpec, Reach, ServerSpec};
 use super::stdio::{Program, with_stderr};
+use crate::login::{Challenge, Logins};
 
 /// Pages of tools that are asked for.
 const MOST_PAGES: usize = 64;
@@ -29,6 +32,8 @@ pub struct Means {
     /// What programs find in their environment.
     pub env: BTreeMap<String, String>,
     pub client: Client,
+    /// Logins at servers that run elsewhere.
+    pub logins: Option<Arc<Logins>>,
     /// How long a server that failed is left alone: the first time, and at most.
     pub pauses: (Duration, Duration),
 }
@@ -40,6 +45,15 @@ pub(crate) enum Greeting {
     Newest,
     /// The handshake alone: some older programs do not survive being asked anything else.
     Handshake,
+}
+
+impl Greeting {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Newest => Self::Handshake,
+            Self::Handshake => Self::Newest,
+        }
+    }
 }
 
 /// A server that answers.
@@ -74,8 +88,53 @@ pub(crate) struct Trouble {
     pub(crate) why: String,
     /// The end of its error output.
     pub(crate) stderr: String,
-    /// Somebody has to sign in; what the server said about how.
-    pub(crate) login: Option<String>,
+    /// Somebody has to sign in.
+    pub(crate) login: Option<LoginWanted>,
+}
+
+/// Somebody has to sign in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LoginWanted {
+    /// There is a login, and it does not allow this.
+    pub scope: Option<String>,
+}
+
+impl LoginWanted {
+    /// Reads it from what the server said when it refused.
+    fn of(challenge: &str) -> Self {
+        let challenge = Challenge::read(challenge);
+        // People paste this into a shell.
+        let plain = |c: char| c.is_ascii_alphanumeric() || ":/._-*+, ".contains(c);
+        let scope = challenge.scope.clone().filter(|scope| scope.len() < 300 && scope.chars().all(plain));
+        Self { scope: challenge.wants_more_scope().then(|| scope.unwrap_or_default()) }
+    }
+
+    /// The same from an error of a connection, wherever in it that is said.
+    pub(crate) fn within(error: &ServiceError) -> Option<Self> {
+        let ServiceError::TransportSend(error) = error else { return None };
+        let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
+        while let Some(error) = current {
+            if let Some(refused) = error.downcast_ref::<AuthRequiredError>() {
+                return Some(Self::of(&refused.www_authenticate_header));
+            }
+            if let Some(refused) = error.downcast_ref::<InsufficientScopeError>() {
+                return Some(Self::of(&refused.www_authenticate_header));
+            }
+            current = error.source();
+        }
+        None
+    }
+
+    /// What is wrong and what mends it, in words.
+    pub(crate) fn told(&self, server: &str) -> String {
+        match self.scope.as_deref() {
+            None => format!("it wants a login: tidegate mcp login {server}"),
+            Some("") => format!("its login does not allow this: tidegate mcp login {server}"),
+            Some(scope) => format!(
+                "its login does not allow this, {scope} is missing: tidegate mcp login {server} --scope '{scope}'"
+            ),
+        }
+    }
 }
 
 impl Trouble {
@@ -144,11 +203,19 @@ async fn by_address(
     means: &Means,
     greeting: Greeting,
 ) -> Result<Connection, Trouble> {
-    let http = NetHttp::new(means.client.clone(), &said.headers, spec.timeout.max(spec.startup));
+    let login = means.logins.clone().filter(|_| !said.has_own_authorization());
+    let login = login.map(|logins| Login { logins, server: spec.name.clone(), url: said.url.clone() });
+    let http = NetHttp::new(means.client.clone(), &said.headers, spec.timeout.max(spec.startup), login);
     let config = StreamableHttpClientTransportConfig::with_uri(said.url.as_str());
     let transport = StreamableHttpClientTransport::with_client(http, config);
     let listener = Arc::new(Listener::default());
-    let (service, about) = greet(spec, Arc::clone(&listener), transport, greeting).await?;
+    let greeted = greet(spec, Arc::clone(&listener), transport, greeting).await;
+    let (service, about) = greeted.map_err(|trouble| match trouble.login {
+        Some(_) if said.has_own_authorization() => {
+            Trouble::new("it refuses the Authorization header that is configured")
+        }
+        _ => trouble,
+    })?;
     let link = Link { peer: service.peer().clone(), listener, about };
     Ok(Connection { service, program: None, link })
 }
@@ -175,16 +242,16 @@ where
     // Nothing but silence has no words of its own.
     let silent = |_| Trouble::default();
     let begun = tokio::time::timeout(spec.startup, listener.serve_with_lifecycle(transport, lifecycle));
-    let service = begun.await.map_err(silent)?.map_err(|error| refused(&error))?;
+    let service = begun.await.map_err(silent)?.map_err(|error| refused(&spec.name, &error))?;
     let listing = tokio::time::timeout(spec.startup, list(service.peer()));
-    let listed = listing.await.map_err(silent)?.map_err(Trouble::new)?;
+    let listed = listing.await.map_err(silent)?.map_err(|error| unlisted(&spec.name, &error))?;
     let about = about(spec, service.peer(), &listed);
     Ok((service, about))
 }
 
-fn refused(error: &ClientInitializeError) -> Trouble {
+fn refused(server: &str, error: &ClientInitializeError) -> Trouble {
     if let Some(challenge) = error.auth_challenge() {
-        return Trouble { login: Some(challenge.to_owned()), ..Trouble::new("it wants a login") };
+        return wanting(server, LoginWanted::of(challenge));
     }
     let why = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),
@@ -194,13 +261,17 @@ fn refused(error: &ClientInitializeError) -> Trouble {
     Trouble::new(tidegate_policy::inert::inert_line(why))
 }
 
+fn wanting(server: &str, login: LoginWanted) -> Trouble {
+    Trouble { why: login.told(server), stderr: String::new(), login: Some(login) }
+}
+
 /// Everything a server lists, as far as it can be shown.
-pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Listed>, String> {
+pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Listed>, ServiceError> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(params)).await.map_err(|error| not_listed(&error.to_string()))?;
+        let page = peer.list_tools(Some(params)).await?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
         // Some more than are shown, so that it can be said how many there are.
@@ -211,9 +282,14 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Listed>, String>
     Ok(tools)
 }
 
-fn not_listed(why: &str) -> String {
-    let why = tidegate_policy::inert::inert_line(tidegate_tools::truncate::head_bytes(why, 500));
-    format!("its tools cannot be listed: {why}")
+/// Why its tools cannot be listed.
+pub(crate) fn unlisted(server: &str, error: &ServiceError) -> Trouble {
+    if let Some(login) = LoginWanted::within(error) {
+        return wanting(server, login);
+    }
+    let why = error.to_string();
+    let why = tidegate_policy::inert::inert_line(tidegate_tools::truncate::head_bytes(&why, 500));
+    Trouble::new(format!("its tools cannot be listed: {why}"))
 }
 
 pub(crate) fn about(spec: &ServerSpec, peer: &Peer<RoleClient>, listed: &[Listed]) -> About {

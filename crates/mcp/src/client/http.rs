@@ -9,11 +9,13 @@ use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
 use tidegate_net::{Call, Client, Headers, Method, NetError, Origin, Reply, Secret, Timeouts};
+
+use crate::login::{Challenge, Logins, Unusable};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -32,9 +34,29 @@ pub(crate) struct NetHttp {
     headers: Headers,
     /// Without a byte, while an answer is awaited.
     patience: Duration,
+    login: Option<Login>,
+}
+
+/// Where the token for a server comes from.
+#[derive(Clone)]
+pub(crate) struct Login {
+    pub(crate) logins: Arc<Logins>,
+    pub(crate) server: String,
+    pub(crate) url: String,
+}
+
+impl Login {
+    async fn token(&self, refused: Option<&Secret>) -> Result<Option<Secret>, Failed> {
+        let token = self.logins.token(&self.server, &self.url, refused).await;
+        token.map_err(|why| match why {
+            Unusable::Ended => StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())),
+            Unusable::NotNow(_) => unexpected(why.to_string()),
+        })
+    }
 }
 
 /// One request, before it gets what goes along to every server.
+#[derive(Clone)]
 struct Request {
     method: Method,
     url: Arc<str>,
@@ -46,18 +68,40 @@ struct Request {
 type Failed = StreamableHttpError<NetError>;
 
 impl NetHttp {
-    pub(crate) fn new(client: Client, headers: &BTreeMap<String, Secret>, patience: Duration) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        headers: &BTreeMap<String, Secret>,
+        patience: Duration,
+        login: Option<Login>,
+    ) -> Self {
         let mut own = Headers::default();
         for (name, value) in headers {
             own.set_secret(name, value);
         }
-        Self { client, headers: own, patience }
+        Self { client, headers: own, patience, login }
     }
 
+    /// Sends a request with the login there is. A token that is refused is renewed, and the request sent once more:
+    /// whoever refuses a token has not looked at the rest.
     async fn send(&self, request: Request) -> Result<Reply, Failed> {
+        let Some(login) = &self.login else { return self.send_with(request, None).await };
+        let token = login.token(None).await?;
+        let again = token.is_some().then(|| request.clone());
+        let reply = self.send_with(request, token.as_ref()).await?;
+        let (401, Some(refused), Some(request)) = (reply.status(), token, again) else { return Ok(reply) };
+        match login.token(Some(&refused)).await? {
+            Some(renewed) if renewed != refused => self.send_with(request, Some(&renewed)).await,
+            _ => Ok(reply),
+        }
+    }
+
+    async fn send_with(&self, request: Request, token: Option<&Secret>) -> Result<Reply, Failed> {
         let mut headers = self.headers.clone();
         for (name, value) in request.headers.iter() {
             headers.set_secret(name, value);
+        }
+        if let Some(token) = token {
+            headers.set_secret("authorization", &Secret::new(format!("Bearer {}", token.expose())));
         }
         let call = Call {
             // The operator wrote it into the configuration.
@@ -178,10 +222,19 @@ fn unexpected(why: String) -> Failed {
 /// The status, unless it asks for a login.
 fn status_of(reply: &Reply) -> Result<StatusCode, Failed> {
     let status = StatusCode::from_u16(reply.status()).map_err(|_| unexpected("no HTTP status".to_owned()))?;
-    match (status, reply.header("www-authenticate")) {
-        (StatusCode::UNAUTHORIZED, challenge) => Err(StreamableHttpError::AuthRequired(
-            AuthRequiredError::new(challenge.unwrap_or_default().to_owned()),
-        )),
+    let challenge = reply.header("www-authenticate").unwrap_or_default();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge.to_owned())))
+        }
+        StatusCode::FORBIDDEN => {
+            let read = Challenge::read(challenge);
+            if !read.wants_more_scope() {
+                return Ok(status);
+            }
+            let error = InsufficientScopeError::new(challenge.to_owned(), read.scope);
+            Err(StreamableHttpError::InsufficientScope(error))
+        }
         _ => Ok(status),
     }
 }

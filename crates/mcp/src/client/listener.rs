@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
 };
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
@@ -57,7 +58,10 @@ impl ClientHandler for Listener {
         let mut us = Implementation::default();
         "tidegate".clone_into(&mut us.name);
         env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let mut config = ClientConfig::new(ClientCapabilities::default(), us);
+        // The last version with a handshake; the newer era names its own.
+        config.protocol_version = ProtocolVersion::V_2025_11_25;
+        config
     }
 }
 

@@ -7,11 +7,12 @@ mod names;
 mod result;
 mod server;
 mod servers;
+mod shown;
 mod spec;
 mod stdio;
 mod tool;
 
-pub use connect::Means;
+pub use connect::{LoginWanted, Means};
 pub use names::LeftOut;
 pub use servers::{Servers, Standing, Status};
 pub use spec::{AddressSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};

@@ -42,7 +42,7 @@ pub(crate) struct Shown {
 }
 
 /// A tool that cannot be had, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
     pub tool: String,
     pub why: String,

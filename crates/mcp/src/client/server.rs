@@ -1,5 +1,6 @@
 //! One server: reached when somebody first wants it, reached again when it is gone, ended with the gateway.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,9 @@ use tidegate_runtime::{Shutdown, Task, spawn};
 use tidegate_tools::{Tool, ToolFailure};
 use tokio::sync::watch;
 
-use super::connect::{About, Connection, Greeting, Link, Means, Trouble, about, connect, list};
+use super::connect::{
+    About, Connection, Greeting, Link, LoginWanted, Means, Trouble, about, connect, list, unlisted,
+};
 use super::spec::ServerSpec;
 use super::stdio::with_stderr;
 use super::tool::McpTool;
@@ -23,6 +26,9 @@ use super::tool::McpTool;
 const STEADY: Duration = Duration::from_mins(1);
 /// A server that is tried again within this time is waited for.
 const SOON: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether somebody signed in.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How it stands with a server.
 #[derive(Clone)]
@@ -44,6 +50,8 @@ pub(crate) struct Server {
     state: watch::Sender<State>,
     /// What it listed last. It stays while the server is gone: what a model is shown does not come and go with it.
     tools: Mutex<Vec<Arc<dyn Tool>>>,
+    /// How often it was reached anew.
+    restarts: AtomicU32,
     closing: Shutdown,
     /// Looks after it; absent before it is wanted.
     task: Mutex<Option<Task<()>>>,
@@ -56,6 +64,7 @@ impl Server {
             means,
             state: watch::Sender::new(State::Idle),
             tools: Mutex::default(),
+            restarts: AtomicU32::new(0),
             closing: Shutdown::new(),
             task: Mutex::default(),
         })
@@ -115,10 +124,16 @@ impl Server {
                     None => return,
                 },
                 Err(trouble) => {
-                    greeting = match greeting {
-                        Greeting::Newest => Greeting::Handshake,
-                        Greeting::Handshake => Greeting::Newest,
-                    };
+                    // Whoever wants a login has understood the greeting.
+                    if trouble.login.is_none() {
+                        let before = greeting;
+                        greeting = before.other();
+                        // One that stumbled over the newer one gets the older one at once.
+                        let stumbled = before == Greeting::Newest && began.elapsed() < self.spec.startup;
+                        if stumbled && failures == 0 {
+                            continue;
+                        }
+                    }
                     trouble
                 }
             };
@@ -128,12 +143,28 @@ impl Server {
             let pause = self.pause(failures);
             failures = failures.saturating_add(1);
             tracing::warn!(server = self.spec.name, why = trouble.why, ?pause, "an MCP server is not there");
+            let wants_login = trouble.login.is_some();
             self.state.send_replace(State::Failed { trouble, again: Instant::now() + pause });
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
+                () = self.signed_in(), if wants_login => {}
                 () = self.closing.requested() => return,
             }
+            self.restarts.fetch_add(1, Ordering::Relaxed);
             self.state.send_replace(State::Starting);
+        }
+    }
+
+    pub(crate) fn restarts(&self) -> u32 {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    /// Until somebody signed in, here or in another process.
+    async fn signed_in(&self) {
+        let Some(logins) = &self.means.logins else { return std::future::pending().await };
+        let before = logins.changed();
+        while logins.changed() == before {
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -167,7 +198,10 @@ impl Server {
                             link.about = about(&self.spec, &link.peer, &listed);
                             self.show(&link);
                         }
-                        Ok(Err(why)) => tracing::warn!(server = self.spec.name, why, "tools were not listed anew"),
+                        Ok(Err(error)) => {
+                            let why = unlisted(&self.spec.name, &error).why;
+                            tracing::warn!(server = self.spec.name, why, "tools were not listed anew");
+                        }
                         Err(_) => tracing::warn!(server = self.spec.name, "tools were not listed anew in time"),
                     }
                 }
@@ -197,6 +231,17 @@ impl Server {
             State::Ready(link) => Some(link.about.clone()),
             _ => None,
         }
+    }
+
+    /// Why none of its tools are there, if that is so.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let why = match &*self.state.borrow() {
+            State::Ready(_) => return None,
+            State::Failed { trouble, .. } => format!("is not there: {}", trouble.why),
+            State::Idle | State::Starting => "has not answered yet".to_owned(),
+            State::Closed => "was ended".to_owned(),
+        };
+        Some(format!("the MCP server {} {why}", self.spec.name))
     }
 
     /// The connection, once there is one. One that failed and is left alone for a while is not waited for.
@@ -267,6 +312,10 @@ impl Server {
     }
 
     fn call_failed(&self, error: &ServiceError) -> ToolFailure {
+        // It looked at who asks, and then did nothing.
+        if let Some(login) = LoginWanted::within(error) {
+            return self.failure(&format!("did not take the call: {}", login.told(&self.spec.name)));
+        }
         match error {
             ServiceError::McpError(error) => {
                 let said = tidegate_tools::truncate::head_bytes(&error.message, 500);

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tidegate_tools::{Tool, ToolProvider};
 
-use super::connect::Means;
+use super::connect::{LoginWanted, Means};
 use super::names::LeftOut;
 use super::server::{Server, State};
 use super::spec::ServerSpec;
@@ -16,16 +18,20 @@ use super::spec::ServerSpec;
 pub struct Servers(Vec<Arc<Server>>);
 
 /// How it stands with one, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Status {
     pub name: String,
     pub standing: Standing,
+    /// How often it was reached anew since it was first wanted.
+    pub restarts: u32,
     /// Names of its tools here.
     pub tools: Vec<String>,
     pub left_out: Vec<LeftOut>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Standing {
     Idle,
     Starting,
@@ -39,8 +45,8 @@ pub enum Standing {
         why: String,
         /// The end of its error output.
         stderr: String,
-        /// Somebody has to sign in; what the server said about how.
-        login: Option<String>,
+        /// Somebody has to sign in.
+        login: Option<LoginWanted>,
         again_seconds: u64,
     },
     Closed,
@@ -71,13 +77,23 @@ fn status(server: &Server) -> Status {
         State::Closed => Standing::Closed,
     };
     let tools = server.tools().iter().map(|tool| tool.spec().name.clone()).collect();
-    Status { name: server.spec.name.clone(), standing, tools, left_out: about.left_out }
+    let (name, restarts) = (server.spec.name.clone(), server.restarts());
+    Status { name, standing, restarts, tools, left_out: about.left_out }
 }
 
 #[async_trait]
 impl ToolProvider for Servers {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.iter().flat_map(|server| server.tools()).collect()
+    }
+
+    fn missing(&self, name: &str) -> Option<String> {
+        let (server, _) = name.trim().strip_prefix("mcp.")?.split_once('.')?;
+        self.0.iter().find(|known| known.spec.name == server)?.missing()
+    }
+
+    fn standings(&self) -> Vec<Value> {
+        self.statuses().into_iter().filter_map(|status| serde_json::to_value(status).ok()).collect()
     }
 
     fn begin(&self) {

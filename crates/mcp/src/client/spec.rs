@@ -9,6 +9,8 @@ use tidegate_policy::tools::{Verdict, fits};
 use tidegate_protocol::Risk;
 use tidegate_secrets::Secret;
 
+use crate::login::OauthSpec;
+
 /// A server whose tools are to be had.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
@@ -51,6 +53,15 @@ pub struct ProgramSpec {
 pub struct AddressSpec {
     pub url: String,
     pub headers: BTreeMap<String, Secret>,
+    /// How one signs in there.
+    pub oauth: OauthSpec,
+}
+
+impl AddressSpec {
+    /// Whether the operator wrote down what it is shown; then no login is used.
+    pub fn has_own_authorization(&self) -> bool {
+        self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+    }
 }
 
 /// Which tools of a server are there, by their names at the server.

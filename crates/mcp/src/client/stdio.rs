@@ -13,6 +13,7 @@ use tidegate_policy::{Confiner, PermittedPlan, RunError, Running, Sink, Start, S
 use tidegate_tools::{Disk, truncate};
 use tokio::sync::Notify;
 
+use super::shown;
 use super::spec::ProgramSpec;
 
 /// Bytes of what a server wrote that may wait to be read; one message may be no longer.
@@ -173,7 +174,8 @@ impl Program {
         env: &BTreeMap<String, String>,
     ) -> Result<Self, String> {
         let plan = plan(spec, env)?;
-        let runner = confiner.runner(&spec.confinement).map_err(|error| error.to_string())?;
+        let held = shown::confinement(&spec.confinement, &spec.argv, plan.env(), confiner)?;
+        let runner = confiner.runner(&held).map_err(|error| error.to_string())?;
         let story = Arc::new(Story::default());
         let start = Start { pty: None, input: true };
         let sink = Arc::clone(&story) as Arc<dyn Sink>;

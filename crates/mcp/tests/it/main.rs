@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod faults;
+mod held;
 mod npm;
 mod scene;
 mod stdio;

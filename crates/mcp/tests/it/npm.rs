@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_mcp::{AddressSpec, Reach, Standing};
+use tidegate_mcp::{AddressSpec, OauthSpec, Reach, Standing};
 use tidegate_protocol::{Block, Risk};
 use tidegate_testkit::skip::skip_loudly;
 use tidegate_tools::ToolProvider as _;
@@ -13,7 +13,7 @@ use tidegate_tools::ToolProvider as _;
 use crate::scene::{Scene, program, spec};
 
 /// The script of an installed server; nothing, loudly, without it.
-fn installed(server: &str) -> Option<String> {
+pub(crate) fn installed(server: &str) -> Option<String> {
     let sdk = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scripts/sdk");
     let script = sdk.join(format!("node_modules/@modelcontextprotocol/{server}/dist/index.js"));
     if !script.exists() {
@@ -92,7 +92,11 @@ async fn everything_over_streamable_http() {
     let _running = Running(server);
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{port}/mcp");
-    let reach = Reach::Http(AddressSpec { url, headers: std::collections::BTreeMap::new() });
+    let reach = Reach::Http(AddressSpec {
+        url,
+        headers: std::collections::BTreeMap::new(),
+        oauth: OauthSpec::default(),
+    });
     let scene = Scene::running(vec![spec("far", reach)], folder);
     scene.servers.begin();
     // It is tried again until it listens.

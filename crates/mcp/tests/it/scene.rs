@@ -11,7 +11,7 @@ use tidegate_net::Client;
 use tidegate_policy::tools::{
     Base, Circumstances, Pipeline, Profile as ToolProfile, ToolPolicy, Trust, Verdict,
 };
-use tidegate_policy::{Access, Confinement, Gate, Limits, Network, Profile, Requester, Runner};
+use tidegate_policy::{Access, Besides, Confinement, Gate, Limits, Network, Profile, Requester, Runner};
 use tidegate_protocol::{Scope, ToolCall, ToolResult, ToolSource};
 use tidegate_sandbox::{Sandboxes, Supervisor};
 use tidegate_tools::{Place, Registry, Tool, ToolProvider as _, Work, execute};
@@ -38,13 +38,19 @@ pub(crate) struct Scene {
 }
 
 pub(crate) fn means(folder: &Path) -> Means {
+    means_with(folder, |sandboxes| sandboxes)
+}
+
+/// With other sandboxes.
+pub(crate) fn means_with(folder: &Path, change: impl FnOnce(Sandboxes) -> Sandboxes) -> Means {
     let supervisor = Supervisor { program: helper(), args: Vec::new() };
     let env =
         ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
     Means {
-        confiner: Arc::new(Sandboxes::new(supervisor, folder.join("places"), None)),
+        confiner: Arc::new(change(Sandboxes::new(supervisor, folder.join("places"), None))),
         env: env.collect(),
         client: Client::default(),
+        logins: None,
         pauses: (Duration::from_millis(20), Duration::from_millis(200)),
     }
 }
@@ -72,6 +78,7 @@ pub(crate) fn program(argv: Vec<String>, folder: &Path) -> Reach {
             folder: folder.clone(),
             access: Access::ReadWrite,
             hidden: Vec::new(),
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits { memory: 1 << 31, processes: 512, disk: 1 << 31 },
         },

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_net::Client;
+use tidegate_oauth::{Answer, Callback, Expected, Pkce, code, form, post_form};
 use tidegate_runtime::Clock;
 use tidegate_secrets::{Credential, Secret};
 
-use super::ask::{Answer, post_form};
-use super::callback::Callback;
-use super::paste::code_in;
-use super::pkce::Pkce;
-use super::{LoginError, LoginUi, form, jwt};
+use super::{LoginError, LoginUi, jwt};
 
 /// The provider's name in profiles and models.
 pub const PROVIDER: &str = "openai-codex";
@@ -20,8 +17,6 @@ pub const PROVIDER: &str = "openai-codex";
 const SCOPE: &str = "openid profile email offline_access";
 const ACCOUNT_CLAIM: &str = "https://api.openai.com/auth";
 const PROFILE_CLAIM: &str = "https://api.openai.com/profile";
-/// How often an empty line is asked for again.
-const PASTES: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
@@ -81,24 +76,6 @@ impl Attempt<'_> {
         format!("{}?{query}", self.settings.endpoints.authorize)
     }
 
-    /// From the browser or from the person, whichever comes first.
-    async fn code(&self, callback: Option<Callback>, ui: &dyn LoginUi) -> Result<Secret, LoginError> {
-        let state = self.pkce.state.as_str();
-        let Some(callback) = callback else {
-            return pasted(ui, state).await.unwrap_or(Err(LoginError::NoCode));
-        };
-        let browser = callback.code(state);
-        tokio::pin!(browser);
-        tokio::select! {
-            code = &mut browser => code,
-            pasted = pasted(ui, state) => match pasted {
-                Some(code) => code,
-                // Nobody to paste, but perhaps a browser.
-                None => browser.await,
-            },
-        }
-    }
-
     async fn exchange(
         &self,
         client: &Client,
@@ -129,23 +106,13 @@ pub async fn login(
     // A taken port leaves the way of pasting: the browser ends at an address that holds the code all the same.
     let callback = Callback::listen(settings.port).await.ok();
     let port = callback.as_ref().and_then(Callback::port).unwrap_or(settings.port);
-    let redirect = format!("http://localhost:{port}/auth/callback");
+    let redirect = Callback::redirect(port);
     let attempt = Attempt { settings, client_id, pkce: Pkce::new()?, redirect };
     ui.show_url(&attempt.authorize_url());
-    let code = tokio::time::timeout(settings.patience, attempt.code(callback, ui));
+    let expected = Expected::state(&attempt.pkce.state);
+    let code = tokio::time::timeout(settings.patience, code(callback, ui, expected));
     let code = code.await.map_err(|_| LoginError::TimedOut)??;
     attempt.exchange(client, &code, clock).await
-}
-
-/// `None` when there is nobody to paste.
-async fn pasted(ui: &dyn LoginUi, state: &str) -> Option<Result<Secret, LoginError>> {
-    for _ in 0..PASTES {
-        let text = ui.paste().await?;
-        if !text.trim().is_empty() {
-            return Some(code_in(&text, state));
-        }
-    }
-    Some(Err(LoginError::NoCode))
 }
 
 /// New tokens for a login. What the provider does not send again stays as it was.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_net::Client;
+use tidegate_oauth::{Answer, get, post_form};
 use tidegate_secrets::{Credential, Secret};
 use tokio::time::Instant;
 
-use super::ask::{Answer, get, post_form};
 use super::{LoginError, LoginUi};
 
 /// The provider's name in profiles and models.

@@ -117,7 +117,7 @@ impl Making<'_> {
     }
 
     fn mount(&self, words: &mut Vec<String>) {
-        let Confinement { folder, access, hidden, .. } = self.confinement;
+        let Confinement { folder, access, hidden, besides, .. } = self.confinement;
         for (from, to) in [(&self.own.tmp, "/tmp"), (&self.own.home, HOME)] {
             two(words, "--mount", &bound(from, Path::new(to), Access::ReadWrite));
         }
@@ -127,8 +127,17 @@ impl Making<'_> {
         for (from, to) in self.out.map(WayOut::mounts).unwrap_or_default() {
             two(words, "--mount", &bound(from, Path::new(to), Access::ReadOnly));
         }
+        for (paths, access) in [(&besides.read, Access::ReadOnly), (&besides.write, Access::ReadWrite)] {
+            for path in paths {
+                two(words, "--mount", &bound(path, path, access));
+            }
+        }
         two(words, "--mount", &bound(folder, folder, *access));
-        for hidden in hidden.iter().filter(|hidden| hidden.starts_with(folder) && *hidden != folder) {
+        let shown = |hidden: &&PathBuf| {
+            let in_folder = hidden.starts_with(folder) && *hidden != folder;
+            in_folder || besides.all().any(|shown| hidden.starts_with(shown))
+        };
+        for hidden in hidden.iter().filter(shown) {
             two(words, "--tmpfs", &format!("{}:{}", hidden.display(), self.facts.cover));
         }
     }

@@ -140,7 +140,8 @@ impl Container {
     fn held(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Held, RunError> {
         let place = self.site.places.join(&confinement.place);
         let own = Own { tmp: place.join("tmp"), home: place.join("home") };
-        let paths = confinement.hidden.iter().chain([&confinement.folder, &place]);
+        let paths =
+            confinement.hidden.iter().chain([&confinement.folder, &place]).chain(confinement.besides.all());
         if let Some(path) = command::unspeakable(paths) {
             let why = format!(
                 "the path {} cannot be told to {}: it has a comma, a colon or a quote",

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 use serde_json::Value;
-use tidegate_policy::{Access, Confinement, Limits, Network, Profile, Start};
+use tidegate_policy::{Access, Besides, Confinement, Limits, Network, Profile, Start};
 
 use super::{Container, Engine, seccomp};
 use crate::script::Script;
@@ -132,6 +132,7 @@ impl Container {
             folder: folder.canonicalize().map_err(|error| error.to_string())?,
             access: Access::ReadWrite,
             hidden: Vec::new(),
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits { memory: 256 << 20, processes: 64, disk: 16 << 20 },
         };

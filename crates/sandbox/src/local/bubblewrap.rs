@@ -116,6 +116,7 @@ impl Room<'_> {
         if let Some(proxy) = self.proxy {
             told.path("--bind", proxy)?.word(PROXY);
         }
+        self.besides(&mut told)?;
         self.folder(&mut told)?;
         told.words(&["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", "/", "--", SUPERVISOR]);
         told.0.extend_from_slice(self.supervisor_args);
@@ -163,6 +164,20 @@ impl Room<'_> {
             told.same("--ro-bind", &names)?;
         }
         for hidden in self.confinement.hidden.iter().filter(|hidden| system::is_shown(hidden)) {
+            told.cover(hidden)?;
+        }
+        Ok(())
+    }
+
+    /// What else is shown, without what is hidden in it.
+    fn besides(&self, told: &mut Arguments) -> Result<(), RunError> {
+        let Confinement { besides, hidden, .. } = self.confinement;
+        for (how, paths) in [("--ro-bind", &besides.read), ("--bind", &besides.write)] {
+            for path in paths {
+                told.same(how, path)?;
+            }
+        }
+        for hidden in hidden.iter().filter(|hidden| besides.all().any(|shown| hidden.starts_with(shown))) {
             told.cover(hidden)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Profile `local` without bubblewrap: Landlock and seccomp hold programs on the machine itself.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -80,6 +81,11 @@ impl Backend for Landlock {
                 "{hidden} lies in {folder} and only bubblewrap, which is not there, can hide it"
             ));
         }
+        let over = |shown: &&PathBuf| confinement.hidden.iter().any(|hidden| hidden.starts_with(shown));
+        if let Some(shown) = confinement.besides.all().find(over) {
+            let shown = shown.display();
+            return refuse(format!("{shown} holds what is hidden, which only bubblewrap can cover"));
+        }
         if folder.parent().is_none() {
             return refuse("the whole machine cannot be the working folder of a sandbox".to_owned());
         }
@@ -104,6 +110,12 @@ pub(super) fn rules(confinement: &Confinement, folders: &PlaceFolders) -> Result
     }
     readable.extend(FACTS.iter().map(|&path| path.to_owned()));
     let mut writable = vec![text(&folders.tmp)?, text(&folders.home)?];
+    for path in &confinement.besides.read {
+        readable.push(text(path)?);
+    }
+    for path in &confinement.besides.write {
+        writable.push(text(path)?);
+    }
     match confinement.access {
         Access::ReadOnly => readable.push(text(&confinement.folder)?),
         Access::ReadWrite => writable.push(text(&confinement.folder)?),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tidegate_policy::exec::{FileIdentity, Lookup, Plan, PlanPlace, Program};
 use tidegate_policy::{
-    Access, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Runner, Sink, Start, Stream,
+    Access, Besides, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Runner, Sink,
+    Start, Stream,
 };
 
 use crate::backend::Probe;
@@ -66,6 +67,7 @@ fn confinement(folder: &str) -> Confinement {
         folder: folder.into(),
         access: Access::ReadWrite,
         hidden: Vec::new(),
+        besides: Besides::default(),
         network: Network::None,
         limits: Limits { memory: 1 << 30, processes: 64, disk: 1 << 26 },
     }

@@ -80,6 +80,10 @@ impl Qemu {
                        reached in the profiles local (with bubblewrap) and container";
             return Err(unavailable(why.to_owned()));
         }
+        if let Some(shown) = confinement.besides.all().next() {
+            let why = format!("a machine is shown its folder only, not {}", shown.display());
+            return Err(unavailable(why));
+        }
         let programs = guest::programs();
         let covers = |hidden: &&PathBuf| {
             let within = |outer: &Path| hidden.starts_with(outer);

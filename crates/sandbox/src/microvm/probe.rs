@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_policy::{
-    Access, Confinement, Exit, Limits, Network, Profile, Running as _, Sink, Start, Stream,
+    Access, Besides, Confinement, Exit, Limits, Network, Profile, Running as _, Sink, Start, Stream,
 };
 
 use super::Qemu;
@@ -105,6 +105,7 @@ impl Qemu {
             folder: folder.clone(),
             access: Access::ReadWrite,
             hidden: Vec::new(),
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits { memory: 256 << 20, processes: 64, disk: 16 << 20 },
         };

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_policy::{
-    Access, Confinement, Exit, Limits, Network, Profile, PtySize, Resource, RunError, Running as _, Start,
+    Access, Besides, Confinement, Exit, Limits, Network, Profile, PtySize, Resource, RunError, Running as _,
+    Start,
 };
 
 use super::runner::Machine;
@@ -48,6 +49,7 @@ impl Room {
             folder: self.root.path().join("work").canonicalize().unwrap(),
             access: Access::ReadWrite,
             hidden: vec![self.root.path().join("places")],
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits { memory: 256 << 20, processes: 100, disk: 8 << 20 },
         }

@@ -1,6 +1,7 @@
 //! Programs for tests. Two are made to be killed; `TIDEGATE_FAULT=storage.finish.before_commit=kill` and the like say where. `verb`
 //! plays one script on a store and prints what was acknowledged, a JSON line after each verb returned. `host` is the
-//! whole delivery machine among faulty networks. `model-server` plays the model vendors.
+//! whole delivery machine among faulty networks. `model-server` plays the model vendors, `mcp-fixture` the
+//! server that the MCP conformance suite expects.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use tidegate_storage::StoreError;
 use tidegate_testkit::crash::print_ack;
 use tidegate_testkit::host::Plan;
+use tidegate_testkit::mcp_fixture;
 use tidegate_testkit::model_server::Program;
 use tidegate_testkit::script::{Ack, Script, Verb};
 use tidegate_testkit::stores::Location;
@@ -88,6 +90,15 @@ async fn main() -> ExitCode {
     }
     if let Some(server) = Program::from_args(&arguments) {
         return model_server(&server).await;
+    }
+    if arguments == ["mcp-fixture"] {
+        return match mcp_fixture::serve().await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
     }
     let Some(arguments) = read(&arguments) else {
         eprintln!("{USAGE}\n\n       {}\n\n       {}", Plan::USAGE, Program::USAGE);

@@ -459,8 +459,8 @@ impl Desk for World {
         }]
     }
 
-    fn compaction_notice(&self) -> Vec<NewPart> {
-        self.parts("it was summed up")
+    async fn compaction_notice(&self) -> Vec<NewPart> {
+        self.parts("it was summed up").await
     }
 }
 

@@ -95,14 +95,14 @@ fn failed(error: &LoginError) -> Failure {
 }
 
 /// The person at the terminal. What is shown goes to standard error.
-struct Terminal {
+pub(in crate::commands) struct Terminal {
     open: &'static str,
     code: &'static str,
     paste: &'static str,
 }
 
 impl Terminal {
-    fn new(app: &App) -> Self {
+    pub(in crate::commands) fn new(app: &App) -> Self {
         Self {
             open: app.say(texts::LOGIN_OPEN),
             code: app.say(texts::LOGIN_CODE),

@@ -1,6 +1,6 @@
 //! `auth`: the credentials of model providers, stored, chosen, removed, brought along.
 
-mod account;
+pub(in crate::commands) mod account;
 pub(in crate::commands) mod ask;
 mod import;
 mod key;
@@ -42,7 +42,7 @@ fn existing(app: &App, home: &Home, loaded: &Loaded) -> Result<Option<Arc<Creden
 }
 
 /// What the store has to say about itself: modes that were mended, keys that had to be made.
-fn tell_notices(app: &App, store: &CredentialStore) {
+pub(in crate::commands) fn tell_notices(app: &App, store: &CredentialStore) {
     for notice in store.take_notices() {
         complain(&app.fill(texts::AUTH_NOTICE, &[("notice", &printable(&notice))]));
     }

@@ -1,4 +1,5 @@
-//! `mcp list`: the servers there are. Each is reached once, to know whether it works.
+//! `mcp list`: the servers there are, and how they do. A running gateway says how it stands with those it uses; the
+//! others are reached once, to know whether they work.
 
 use std::process::ExitCode;
 
@@ -6,8 +7,9 @@ use serde_json::json;
 use tidegate_config::schema::McpServer;
 use tidegate_engine::Settings;
 use tidegate_mcp::{Standing, Status};
+use tidegate_runtime::iso_timestamp;
 
-use super::{look, status_json};
+use super::{live, look, status_json};
 use crate::Outcome;
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
@@ -16,13 +18,25 @@ use crate::commands::sessions::titles;
 use crate::commands::tools::fitted;
 use crate::output::{print, print_json, print_line, printable};
 use crate::texts::mcp as words;
+use crate::toolbox::mcp_logins;
 
 pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
     let loaded = app.config(&home)?;
     let settings = Settings::new(&loaded);
     let servers = &loaded.config.mcp.servers;
-    let statuses = block_on(look(app, &home, &settings, settings.mcp_servers(&home)))?;
+    let statuses = block_on(async {
+        let mut statuses = live(&home).await?;
+        let mut others = settings.mcp_servers(&home);
+        others.retain(|spec| statuses.iter().all(|status| status.name != spec.name));
+        statuses.extend(look(app, &home, &settings, others).await?);
+        Ok(statuses)
+    })?;
+    let logins = mcp_logins(&home, &settings);
+    let login = |name: &str, server: &McpServer| {
+        // What cannot be opened is no login that works.
+        server.url.as_ref().and_then(|url| logins.summary(name, url).ok().flatten())
+    };
     let status = |name: &str| statuses.iter().find(|status| status.name == name);
     if parsed.has("json") {
         let rows: Vec<_> = servers
@@ -32,6 +46,13 @@ pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &
                     .map_or_else(|| json!({ "name": name, "state": "off", "tools": [] }), status_json);
                 row["how"] = how(server).into();
                 row["enabled"] = server.enabled.into();
+                if let Some(login) = login(name, server) {
+                    let ends = iso_timestamp(login.expires_at);
+                    row["login"] = json!({
+                        "issuer": login.issuer, "scope": login.scope, "expiresAt": ends,
+                        "renewable": login.renewable,
+                    });
+                }
                 row
             })
             .collect();
@@ -46,7 +67,9 @@ pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &
     rows.extend(servers.iter().map(|(name, server)| {
         let status = status(name);
         let tools = status.map_or(0, |status| status.tools.len());
-        vec![printable(name), state(app, status), tools.to_string(), printable(&how(server))]
+        let restarts = status.map_or(0, |status| status.restarts);
+        let how = printable(&how(server));
+        vec![printable(name), state(app, status), tools.to_string(), restarts.to_string(), how]
     }));
     print(&fitted(app, &rows))?;
     Ok(ExitCode::SUCCESS)
@@ -57,7 +80,8 @@ fn state(app: &App, status: Option<&Status>) -> String {
         None => app.say(words::DISABLED).to_owned(),
         Some(Standing::Ready { .. }) => app.say(words::READY).to_owned(),
         Some(Standing::Failed { why, .. }) => format!("{}: {}", app.say(words::FAILED), printable(why)),
-        Some(_) => String::new(),
+        Some(Standing::Starting) => app.say(words::STARTING).to_owned(),
+        Some(Standing::Idle | Standing::Closed) => String::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod login;
 mod remove;
 mod serve;
 mod test;
@@ -10,14 +11,16 @@ use std::time::Duration;
 
 use std::sync::Arc;
 
+use tidegate_client::{Client, ClientError};
 use tidegate_config::{KeyPath, Loaded};
 use tidegate_engine::{Home, Settings};
 use tidegate_mcp::{ServerSpec, Servers, Standing, Status};
 use tidegate_protocol::ErrorCode;
-use tidegate_tools::ToolProvider as _;
+use tidegate_tools::{Tool, ToolProvider as _};
 
 pub(super) use add::add;
 pub(super) use list::list;
+pub(super) use login::{login, logout};
 pub(super) use remove::remove;
 pub(super) use serve::serve;
 pub(super) use test::test;
@@ -34,6 +37,9 @@ use crate::toolbox::mcp_means;
 /// A server that failed is not tried again while a command looks at it.
 const ONCE: Duration = Duration::from_hours(1);
 
+/// How long a live gateway may take to tell.
+const ANSWER: Duration = Duration::from_secs(5);
+
 fn path(name: &str) -> Result<KeyPath, Failure> {
     format!("mcp.servers.{name}").parse().map_err(|error: tidegate_config::PathError| {
         Failure::new(ErrorCode::ConfigPath, Message::plain(error.to_string()))
@@ -47,13 +53,40 @@ async fn look(
     settings: &Settings,
     specs: Vec<ServerSpec>,
 ) -> Result<Vec<Status>, Failure> {
-    let mut means = mcp_means(app, settings, Arc::new(sandboxes(app, home, settings)?));
+    Ok(seen(app, home, settings, specs).await?.1)
+}
+
+/// The tools of these servers, to look at, and how it stands with each server.
+pub(super) async fn seen(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    specs: Vec<ServerSpec>,
+) -> Result<(Vec<Arc<dyn Tool>>, Vec<Status>), Failure> {
+    if specs.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let mut means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?));
     means.pauses = (ONCE, ONCE);
     let servers = Servers::new(specs, &means);
     servers.settled().await;
-    let statuses = servers.statuses();
+    let (tools, statuses) = (servers.tools(), servers.statuses());
     servers.close().await;
-    Ok(statuses)
+    Ok((tools, statuses))
+}
+
+/// How it stands with the servers that a running gateway uses; none where no gateway runs. What it has not wanted yet
+/// says nothing.
+async fn live(home: &Home) -> Result<Vec<Status>, Failure> {
+    let client = Client::control(home.control_socket());
+    match client.get::<Vec<Status>>("/api/v1/mcp/servers", ANSWER).await {
+        Ok(statuses) => {
+            let known = |status: &Status| !matches!(status.standing, Standing::Idle | Standing::Closed);
+            Ok(statuses.into_iter().filter(known).collect())
+        }
+        Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn unknown(app: &App, loaded: &Loaded, name: &str) -> Failure {
@@ -71,20 +104,22 @@ fn status_json(status: &Status) -> serde_json::Value {
         .iter()
         .map(|left| serde_json::json!({ "tool": left.tool, "why": left.why }))
         .collect();
-    let mut value = serde_json::json!({ "name": status.name, "tools": status.tools, "leftOut": left_out });
+    let mut value = serde_json::json!({ "name": status.name, "tools": status.tools, "leftOut": left_out, "restarts": status.restarts });
     match &status.standing {
         Standing::Ready { version, software } => {
             value["state"] = "ready".into();
             value["protocol"] = version.as_str().into();
             value["software"] = serde_json::json!(software);
         }
-        Standing::Failed { why, stderr, login, .. } => {
+        Standing::Failed { why, stderr, login, again_seconds } => {
             value["state"] = "failed".into();
+            value["againInSeconds"] = (*again_seconds).into();
             value["error"] = why.as_str().into();
             value["stderr"] = stderr.as_str().into();
             value["wantsLogin"] = login.is_some().into();
         }
-        Standing::Idle | Standing::Starting | Standing::Closed => value["state"] = "idle".into(),
+        Standing::Starting => value["state"] = "starting".into(),
+        Standing::Idle | Standing::Closed => value["state"] = "idle".into(),
     }
     value
 }

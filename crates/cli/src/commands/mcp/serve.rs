@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_client::Client;
+use tidegate_client::{Client, ClientError};
 use tidegate_runtime::{Shutdown, Task, spawn, spawn_blocking, spawn_thread};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,8 @@ use crate::reach::{Found, Held, Seeker};
 
 /// A call may wait for a person, who is given this long at most.
 const PATIENCE: Duration = Duration::from_hours(2);
+/// For what is done at once or not at all.
+const SOON: Duration = Duration::from_secs(5);
 /// Messages under way at once; more are not read meanwhile.
 const MOST: usize = 64;
 
@@ -66,6 +68,7 @@ async fn join(client: Client) -> Result<(), Failure> {
         }
     });
     let under_way = UnderWay::default();
+    let session = Session::default();
     let turns = Arc::new(tokio::sync::Semaphore::new(MOST));
     let mut tasks: Vec<Task<()>> = Vec::new();
     while let Some(line) = lines.recv().await {
@@ -84,6 +87,7 @@ async fn join(client: Client) -> Result<(), Failure> {
         }
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { break };
         let (client, out, under_way) = (client.clone(), out.clone(), Arc::clone(&under_way));
+        let session = Arc::clone(&session);
         let call = CancellationToken::new();
         let id = message.get("id").map(Value::to_string);
         if let Some(id) = &id {
@@ -91,20 +95,15 @@ async fn join(client: Client) -> Result<(), Failure> {
         }
         tasks.push(spawn("mcp message", async move {
             // Hanging up ends the call.
-            let answer = tokio::select! {
-                answer = client.mcp(&message, PATIENCE) => Some(answer),
+            let passed = tokio::select! {
+                passed = pass(&client, &message, &session, &out) => Some(passed),
                 () = call.cancelled() => None,
             };
             if let Some(id) = id {
                 under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             }
-            let answer = match answer {
-                Some(Ok(answer)) => answer,
-                Some(Err(failure)) => message.get("id").map(|id| error(id, -32603, &failure.body().message)),
-                None => None,
-            };
-            if let Some(answer) = answer {
-                let _ = out.send(answer).await;
+            if let (Some(Err(failure)), Some(id)) = (passed, message.get("id")) {
+                let _ = out.send(error(id, -32603, &failure.body().message)).await;
             }
             drop(turn);
         }));
@@ -113,8 +112,65 @@ async fn join(client: Client) -> Result<(), Failure> {
         let _ = task.join().await;
     }
     drop(out);
+    let news = session.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Greeted { id, news }) = news {
+        news.cancel();
+        let _ = client.mcp_end(&id, SOON).await;
+    }
     let _ = writer.join().await;
     Ok(())
+}
+
+/// The session of the older era, once the client has greeted.
+type Session = Arc<Mutex<Option<Greeted>>>;
+
+struct Greeted {
+    id: String,
+    /// Ends the reading of what comes without being asked for.
+    news: CancellationToken,
+}
+
+/// Passes a message on, and whatever comes back for it.
+async fn pass(
+    client: &Client,
+    message: &Value,
+    session: &Session,
+    out: &mpsc::Sender<Value>,
+) -> Result<(), ClientError> {
+    let id = session.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.id.clone());
+    let mut answers = client.mcp(message, id.as_deref(), PATIENCE).await?;
+    let begun = answers.session().filter(|_| id.is_none()).map(str::to_owned);
+    while let Some(answer) = answers.next().await? {
+        // Known before the client is told: its next message may follow at once.
+        if let Some(id) = begun.clone()
+            && session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        {
+            greeted(client, id, session, out);
+        }
+        let _ = out.send(answer).await;
+    }
+    Ok(())
+}
+
+/// Remembers the session, and reads what comes in it without being asked for.
+fn greeted(client: &Client, id: String, session: &Session, out: &mpsc::Sender<Value>) {
+    let news = CancellationToken::new();
+    let (client, end, from) = (client.clone(), news.clone(), id.clone());
+    // Whoever is gone needs no news.
+    let out = out.downgrade();
+    drop(spawn("mcp news", async move {
+        let reading = async {
+            let Ok(mut stream) = client.mcp_news(&from, SOON).await else { return };
+            while let (Ok(Some(message)), Some(out)) = (stream.next().await, out.upgrade()) {
+                let _ = out.send(message).await;
+            }
+        };
+        tokio::select! {
+            () = reading => {}
+            () = end.cancelled() => {}
+        }
+    }));
+    *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Greeted { id, news });
 }
 
 /// What comes in, line by line, until it ends. It is read on a thread of its own, which nobody waits for.

@@ -56,8 +56,15 @@ fn tell(app: &App, status: &Status, asks: bool) -> Result<(), Failure> {
         }
         Standing::Failed { why, stderr, login, .. } => {
             complain(&app.fill(words::NOT_CONNECTED, &[("name", name), ("why", &printable(why))]));
-            if login.is_some() {
-                complain(&app.fill(words::WANTS_LOGIN, &[("program", &app.program), ("name", name)]));
+            match login.as_ref().map(|login| login.scope.as_deref()) {
+                None => {}
+                Some(None | Some("")) => {
+                    complain(&app.fill(words::WANTS_LOGIN, &[("program", &app.program), ("name", name)]));
+                }
+                Some(Some(scope)) => complain(&app.fill(
+                    words::WANTS_SCOPE,
+                    &[("program", &app.program), ("name", name), ("scope", &scope)],
+                )),
             }
             if !stderr.is_empty() {
                 complain(app.say(words::LAST_WORDS));

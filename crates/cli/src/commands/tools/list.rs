@@ -10,7 +10,7 @@ use super::{Known, fitted, risk, verdict};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
-use crate::output::{print, print_json, print_line, printable};
+use crate::output::{complain, print, print_json, print_line, printable};
 use crate::texts::tools as words;
 
 pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
@@ -20,6 +20,9 @@ pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &
         rows.retain(|(_, verdict)| *verdict != Verdict::Deny);
     }
     rows.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    for (server, why) in &known.absent {
+        complain(&app.fill(words::SERVER_ABSENT, &[("server", server), ("why", &printable(why))]));
+    }
     if parsed.has("json") || !app.output.terminal {
         print_json(&rows.iter().map(|(spec, _)| spec_json(spec)).collect())?;
         return Ok(ExitCode::SUCCESS);

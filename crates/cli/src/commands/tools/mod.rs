@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tidegate_config::Loaded;
 use tidegate_config::schema::Tools;
 use tidegate_engine::{Home, Reserved, Settings, ToolContext};
+use tidegate_mcp::Standing;
 use tidegate_models::{OFFLINE, parse_ref};
 use tidegate_net::Egress;
 use tidegate_policy::approval::AllowRule;
@@ -30,7 +31,7 @@ use tidegate_tools::{Place, Registry, ToolSpec};
 
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed, closest};
-use crate::commands::block_on;
+use crate::commands::{block_on, mcp};
 use crate::failure::{Failure, With as _};
 use crate::output::printable;
 use crate::store::open_existing;
@@ -44,6 +45,8 @@ const KEYBOARD: &str = "cli";
 /// What these commands look at. Nothing here changes anything, so nobody is asked for the home.
 struct Known {
     registry: Registry,
+    /// MCP servers whose tools are not there, and why.
+    absent: Vec<(String, String)>,
     scope: Scope,
     place: Place,
     pipeline: Pipeline,
@@ -63,12 +66,14 @@ impl Known {
         let session = parsed.value("session").unwrap_or(KEYBOARD);
         let model = parsed.value("model").and_then(|text| parse_ref(text, OFFLINE));
         let place = place(app, &settings, &home, &scope, session, parsed)?;
+        let (registry, absent) = registry(app, &home, &settings, parsed.arguments.first())?;
         let reserved = Reserved::of(&place);
         let context = ToolContext {
             forbidden: &reserved.forbidden,
             roots: &reserved.roots,
             provider: model.as_ref().map(|model| model.provider.as_str()),
             model: model.as_ref().map(|model| model.model.as_str()),
+            provided: registry.provided(),
             ..ToolContext::default()
         };
         Ok(Self {
@@ -76,7 +81,8 @@ impl Known {
             trust: settings.trust(&scope, session),
             place,
             allowed: saved(&home, &loaded, &scope)?,
-            registry: tools_to_look_at(&settings)?,
+            registry,
+            absent,
             tools: loaded.config.tools.clone(),
             scope,
         })
@@ -88,6 +94,10 @@ impl Known {
         }
         let message = words::TOOL_NOT_FOUND.with(&[("name", &printable(name))]);
         let failure = Failure::new(ErrorCode::NotFound, message);
+        if let Some((server, why)) = self.absent.iter().find(|(server, _)| of_server(name) == Some(server)) {
+            let hint = words::SERVER_ABSENT.with(&[("server", server), ("why", &printable(why))]);
+            return Err(failure.with_hint(hint));
+        }
         Err(match meant(&self.registry, name) {
             Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
             None => failure.with_hint(words::SEE_TOOLS.with(&[("program", &app.program)])),
@@ -104,6 +114,35 @@ impl Known {
         let requester = self.place.requester.clone();
         self.decide(&Prepared::new(call, requester, spec.risk, spec.idempotent, Preparation::default()))
     }
+}
+
+/// Every tool there is: of ours, and of the MCP servers that are meant.
+fn registry(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    wanted: Option<&String>,
+) -> Result<(Registry, Vec<(String, String)>), Failure> {
+    let ours = tools_to_look_at(settings)?;
+    // One tool is wanted, or all of them.
+    let specs = match wanted.map(|name| of_server(name)) {
+        None => settings.mcp_servers(home),
+        Some(Some(server)) => {
+            settings.mcp_servers(home).into_iter().filter(|spec| spec.name == server).collect()
+        }
+        Some(None) => Vec::new(),
+    };
+    let (tools, statuses) = block_on(mcp::seen(app, home, settings, specs))?;
+    let absent = statuses.into_iter().filter_map(|status| match status.standing {
+        Standing::Failed { why, .. } => Some((status.name, why)),
+        _ => None,
+    });
+    Ok((if tools.is_empty() { ours } else { ours.with_provided(tools) }, absent.collect()))
+}
+
+/// The MCP server that a tool of this name would be of.
+fn of_server(name: &str) -> Option<&str> {
+    Some(name.trim().strip_prefix("mcp.")?.split_once('.')?.0)
 }
 
 /// The tool whose name was mistyped, or written without what stands before it.

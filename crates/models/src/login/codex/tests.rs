@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use tidegate_runtime::{SystemClock, spawn};
 
-use super::super::fake::{Server, browse, closed_port};
 use super::*;
+use tidegate_testkit::login_server::{Server, browse, closed_port};
 
 const NOW: i64 = 1_800_000_000_000;
 

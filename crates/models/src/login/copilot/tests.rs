@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::super::fake::{Server, closed_port};
 use super::*;
+use tidegate_testkit::login_server::{Server, closed_port};
 
 #[derive(Default)]
 struct Person(Mutex<Vec<(String, String)>>);

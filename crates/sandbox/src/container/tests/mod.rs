@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_policy::exec::Plan;
-use tidegate_policy::{Access, Confinement, Exit, Limits, Network, Profile, Running as _, Start};
+use tidegate_policy::{Access, Besides, Confinement, Exit, Limits, Network, Profile, Running as _, Start};
 
 use super::cli::Cli;
 use super::runner::Held;
@@ -91,6 +91,7 @@ impl Room {
             folder: self.work(),
             access: Access::ReadWrite,
             hidden: vec![self.root.path().join("places")],
+            besides: Besides::default(),
             network: Network::None,
             limits: Limits { memory: 256 << 20, processes: 512, disk: 64 << 20 },
         }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_policy::exec::{Join, Plan};
 use tidegate_policy::{
-    Access, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Running, Sink, Start,
+    Access, Besides, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Running, Sink,
+    Start,
 };
 
 use super::{Kept, launch, plan_of, step};
@@ -50,6 +51,7 @@ impl Held {
             folder: base.join("work"),
             access: Access::ReadWrite,
             hidden: vec![base.join("state")],
+            besides: Besides::default(),
             network: Network::None,
             limits: LIMITS,
         };

@@ -2,19 +2,37 @@
 
 use tidegate_secrets::Secret;
 
-use super::{LoginError, form};
+use crate::{LoginError, form};
+
+/// What an answer to this login has to bring along.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    /// Ties the answer to the question.
+    pub state: &'a str,
+    /// Who was asked: an answer that names somebody else is refused (RFC 9207).
+    pub issuer: Option<&'a str>,
+    /// The one who was asked always names itself.
+    pub names_issuer: bool,
+}
+
+impl<'a> Expected<'a> {
+    /// Of a server that does not say who it is.
+    pub fn state(state: &'a str) -> Self {
+        Self { state, issuer: None, names_issuer: false }
+    }
+}
 
 /// The code in it. A state that is there has to be the one of this login.
-pub(super) fn code_in(text: &str, state: &str) -> Result<Secret, LoginError> {
+pub(crate) fn code_in(text: &str, expected: Expected<'_>) -> Result<Secret, LoginError> {
     let text = text.trim();
     if let Some((_, query)) = text.split_once('?') {
-        return code_of_query(query, state, State::WhenPresent);
+        return code_of_query(query, expected, State::WhenPresent);
     }
     if text.split('&').any(|pair| pair.starts_with("code=") || pair.starts_with("error=")) {
-        return code_of_query(text, state, State::WhenPresent);
+        return code_of_query(text, expected, State::WhenPresent);
     }
     let (code, given) = text.split_once('#').map_or((text, None), |(code, given)| (code, Some(given)));
-    if given.is_some_and(|given| given != state) {
+    if given.is_some_and(|given| given != expected.state) {
         return Err(LoginError::WrongState);
     }
     // An address without a query, or a sentence, is no code.
@@ -25,17 +43,22 @@ pub(super) fn code_in(text: &str, state: &str) -> Result<Secret, LoginError> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// The browser brings it along, so without it the request is somebody else's.
     Required,
     WhenPresent,
 }
 
-pub(super) fn code_of_query(query: &str, state: &str, need: State) -> Result<Secret, LoginError> {
+pub(crate) fn code_of_query(query: &str, expected: Expected<'_>, need: State) -> Result<Secret, LoginError> {
     let query = query.split('#').next().unwrap_or_default();
     match form::value(query, "state") {
-        Some(given) if given != state => return Err(LoginError::WrongState),
+        Some(given) if given != expected.state => return Err(LoginError::WrongState),
         None if need == State::Required => return Err(LoginError::WrongState),
+        _ => {}
+    }
+    match (form::value(query, "iss"), expected.issuer) {
+        (Some(given), Some(issuer)) if given != issuer => return Err(LoginError::WrongIssuer),
+        (None, Some(_)) if expected.names_issuer => return Err(LoginError::WrongIssuer),
         _ => {}
     }
     if form::value(query, "error").is_some() {
@@ -67,7 +90,7 @@ mod tests {
             "https://example.org/x?state=st&code=c0de#fragment",
         ] {
             assert_eq!(
-                code_in(text, "st").map(|code| code.expose().to_owned()).as_deref(),
+                code_in(text, Expected::state("st")).map(|code| code.expose().to_owned()).as_deref(),
                 Ok("c0de"),
                 "{text}"
             );
@@ -77,33 +100,46 @@ mod tests {
     #[test]
     fn a_state_of_another_login_is_refused() {
         for text in ["c0de#xx", "code=c0de&state=xx", "http://localhost/cb?code=c0de&state=xx", "c0de#"] {
-            assert_eq!(code_in(text, "st"), Err(LoginError::WrongState), "{text}");
+            assert_eq!(code_in(text, Expected::state("st")), Err(LoginError::WrongState), "{text}");
         }
-        assert_eq!(code_of_query("code=c0de", "st", State::Required), Err(LoginError::WrongState));
+        assert_eq!(
+            code_of_query("code=c0de", Expected::state("st"), State::Required),
+            Err(LoginError::WrongState)
+        );
     }
 
     #[test]
     fn a_refusal_and_nothing_are_told_apart() {
         assert_eq!(
-            code_in("http://localhost/cb?error=access_denied&state=st", "st"),
+            code_in("http://localhost/cb?error=access_denied&state=st", Expected::state("st")),
             Err(LoginError::Denied)
         );
         for text in ["", "  ", "http://localhost/cb", "two words", "code=&state=st", "http://localhost/?x=1"]
         {
-            assert_eq!(code_in(text, "st"), Err(LoginError::NoCode), "{text}");
+            assert_eq!(code_in(text, Expected::state("st")), Err(LoginError::NoCode), "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_another_server_is_refused() {
+        let asked = |names_issuer| Expected { state: "st", issuer: Some("https://as"), names_issuer };
+        let read = |query: &str, names| code_of_query(query, asked(names), State::Required).map(drop);
+        assert_eq!(read("code=c&state=st&iss=https%3A%2F%2Fas", true), Ok(()));
+        assert_eq!(read("code=c&state=st&iss=https%3A%2F%2Fevil", false), Err(LoginError::WrongIssuer));
+        assert_eq!(read("code=c&state=st", false), Ok(()));
+        assert_eq!(read("code=c&state=st", true), Err(LoginError::WrongIssuer));
     }
 
     proptest! {
         #[test]
         fn any_text_passes_without_a_panic(text in any::<String>()) {
-            let _ = code_in(&text, "st");
+            let _ = code_in(&text, Expected::state("st"));
         }
 
         #[test]
         fn an_escaped_code_comes_back_whole(code in "[!-~]{1,30}") {
             let url = format!("http://localhost/cb?{}", form::encode(&[("code", &code), ("state", "st")]));
-            prop_assert_eq!(code_in(&url, "st"), Ok(Secret::new(code)));
+            prop_assert_eq!(code_in(&url, Expected::state("st")), Ok(Secret::new(code)));
         }
     }
 }

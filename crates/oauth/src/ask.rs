@@ -6,7 +6,7 @@ use serde_json::Value;
 use tidegate_net::{Call, Client, Headers, Method, NetError, Origin, Timeouts};
 use tidegate_secrets::Secret;
 
-use super::{LoginError, form};
+use crate::{LoginError, form};
 
 /// For the whole exchange: these answers are small and come at once.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -14,29 +14,29 @@ const TIMEOUTS: Timeouts = Timeouts { idle: Duration::from_secs(30) };
 const ANSWER_LIMIT: usize = 256 << 10;
 
 /// An answer that is JSON, whatever its status.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Value,
+pub struct Answer {
+    pub status: u16,
+    pub body: Value,
 }
 
 impl Answer {
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    pub(super) fn secret(&self, name: &str) -> Option<Secret> {
+    pub fn secret(&self, name: &str) -> Option<Secret> {
         self.text(name).map(Secret::new)
     }
 
     /// The provider's word for what is wrong, if something is.
-    pub(super) fn error(&self) -> Option<String> {
+    pub fn error(&self) -> Option<String> {
         let error = self.body.get("error")?;
         let word = error.as_str().or_else(|| error.get("code")?.as_str()).unwrap_or("unknown_error");
         Some(harmless(word))
     }
 
     /// An answer that is a refusal, or lacks what was asked for.
-    pub(super) fn refusal(&self) -> LoginError {
+    pub fn refusal(&self) -> LoginError {
         match (self.error(), self.status) {
             (Some(reason), status) => LoginError::Refused { status, reason },
             (None, status @ 200..300) => {
@@ -54,25 +54,23 @@ fn harmless(word: &str) -> String {
     if word.is_empty() { "unknown_error".to_owned() } else { word }
 }
 
-pub(super) async fn post_form(
-    client: &Client,
-    url: &str,
-    pairs: &[(&str, &str)],
-) -> Result<Answer, LoginError> {
+pub async fn post_form(client: &Client, url: &str, pairs: &[(&str, &str)]) -> Result<Answer, LoginError> {
     let mut headers = Headers::default();
     headers.set("content-type", "application/x-www-form-urlencoded");
     let body = form::encode(pairs).into_bytes();
-    ask(client, Method::Post, url, headers, body).await
+    ask(client, Origin::Configured, Method::Post, url, headers, body).await
 }
 
-pub(super) async fn get(client: &Client, url: &str, token: &Secret) -> Result<Answer, LoginError> {
+pub async fn get(client: &Client, url: &str, token: &Secret) -> Result<Answer, LoginError> {
     let mut headers = Headers::default();
     headers.set_secret("authorization", &Secret::new(format!("Bearer {}", token.expose())));
-    ask(client, Method::Get, url, headers, Vec::new()).await
+    ask(client, Origin::Configured, Method::Get, url, headers, Vec::new()).await
 }
 
-async fn ask(
+/// Sends a request and reads its answer. `origin` says who chose the address.
+pub async fn ask(
     client: &Client,
+    origin: Origin,
     method: Method,
     url: &str,
     mut headers: Headers,
@@ -80,7 +78,7 @@ async fn ask(
 ) -> Result<Answer, LoginError> {
     headers.set("accept", "application/json");
     let url = url.to_owned();
-    let call = Call { origin: Origin::Configured, method, url, headers, body, timeouts: TIMEOUTS };
+    let call = Call { origin, method, url, headers, body, timeouts: TIMEOUTS };
     let exchange = async {
         let reply = client.call(call).await?;
         let status = reply.status();

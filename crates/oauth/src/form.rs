@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Writes pairs, everything but letters, digits and `-._~` escaped.
-pub(super) fn encode(pairs: &[(&str, &str)]) -> String {
+pub fn encode(pairs: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, value) in pairs {
         if !out.is_empty() {
@@ -13,6 +13,13 @@ pub(super) fn encode(pairs: &[(&str, &str)]) -> String {
         out.push('=');
         escape(value, &mut out);
     }
+    out
+}
+
+/// One name or value.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    escape(text, &mut out);
     out
 }
 
@@ -27,7 +34,7 @@ fn escape(text: &str, out: &mut String) {
 }
 
 /// The first value of a name.
-pub(super) fn value(query: &str, name: &str) -> Option<String> {
+pub fn value(query: &str, name: &str) -> Option<String> {
     query.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (unescape(key) == name).then(|| unescape(value))

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_net::Client;
+use async_trait::async_trait;
 use tidegate_runtime::{Clock, spawn, spawn_blocking};
 use tidegate_secrets::{Credential, CredentialStore, Lock, Profile, ProfileId, Secret, SecretsError};
 use tokio::time::Instant;
 
-use super::{LoginError, LoginSettings, codex, copilot};
+use crate::LoginError;
 
 /// A login that ends sooner than this is refreshed.
 const EARLY_MS: i64 = 300_000;
@@ -37,6 +37,13 @@ pub enum RefreshError {
     Task(String),
 }
 
+/// Knows how to ask for new tokens.
+#[async_trait]
+pub trait Renew: Send + Sync {
+    /// The new credential; `None` when nothing here knows the provider.
+    async fn renew(&self, profile: &Profile) -> Option<Result<Credential, LoginError>>;
+}
+
 /// Clones share their turns.
 #[derive(Clone)]
 pub struct Refresher {
@@ -45,21 +52,15 @@ pub struct Refresher {
 
 struct Shared {
     store: Arc<CredentialStore>,
-    client: Client,
-    settings: LoginSettings,
+    renew: Box<dyn Renew>,
     clock: Arc<dyn Clock>,
     /// One a profile; as many as there are profiles.
     turns: Mutex<HashMap<ProfileId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Refresher {
-    pub fn new(
-        store: Arc<CredentialStore>,
-        client: Client,
-        settings: LoginSettings,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self { shared: Arc::new(Shared { store, client, settings, clock, turns: Mutex::default() }) }
+    pub fn new(store: Arc<CredentialStore>, renew: Box<dyn Renew>, clock: Arc<dyn Clock>) -> Self {
+        Self { shared: Arc::new(Shared { store, renew, clock, turns: Mutex::default() }) }
     }
 
     /// The profile, refreshed if it ends soon or if the provider refused this access token. Other kinds of credentials
@@ -108,13 +109,8 @@ impl Shared {
     }
 
     async fn ask(&self, profile: &Profile) -> Result<Credential, RefreshError> {
-        let old = &profile.credential;
-        let asked = match profile.provider.as_str() {
-            codex::PROVIDER => {
-                codex::refresh(&self.client, &self.settings.codex, old, self.clock.as_ref()).await
-            }
-            copilot::PROVIDER => copilot::refresh(&self.client, &self.settings.copilot, old).await,
-            other => return Err(RefreshError::Unsupported { provider: other.to_owned() }),
+        let Some(asked) = self.renew.renew(profile).await else {
+            return Err(RefreshError::Unsupported { provider: profile.provider.clone() });
         };
         asked.map_err(|cause| {
             let id = profile.id.clone();

@@ -13,8 +13,8 @@ use tidegate_secrets::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::LoginError;
-use super::paste::{State, code_of_query};
+use crate::LoginError;
+use crate::paste::{Expected, State, code_of_query};
 
 const PATH: &str = "/auth/callback";
 /// Browsers open connections ahead of time and leave them silent.
@@ -22,33 +22,39 @@ const CONNECTIONS: usize = 32;
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 const HEAD_LIMIT: usize = 16 << 10;
 
-pub(super) struct Callback {
+/// The page at which the browser ends.
+pub struct Callback {
     listener: TcpListener,
 }
 
 impl Callback {
     /// On this machine only. A port that is taken is an error; then there is still pasting.
-    pub(super) async fn listen(port: u16) -> io::Result<Self> {
+    pub async fn listen(port: u16) -> io::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Self { listener: TcpListener::bind(address).await? })
     }
 
-    pub(super) fn port(&self) -> Option<u16> {
+    pub fn port(&self) -> Option<u16> {
         self.listener.local_addr().ok().map(|address| address.port())
     }
 
+    /// The address to which the browser is sent with the code.
+    pub fn redirect(port: u16) -> String {
+        format!("http://localhost:{port}{PATH}")
+    }
+
     /// Waits for the browser. The caller says for how long.
-    pub(super) async fn code(self, state: &str) -> Result<Secret, LoginError> {
+    pub(crate) async fn code(self, expected: Expected<'_>) -> Result<Secret, LoginError> {
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
                 Some(outcome) = open.next(), if !open.is_empty() => match outcome {
                     // A page of somebody else's ends nothing.
-                    None | Some(Err(LoginError::WrongState | LoginError::NoCode)) => {}
+                    None | Some(Err(LoginError::WrongState | LoginError::WrongIssuer | LoginError::NoCode)) => {}
                     Some(outcome) => return outcome,
                 },
                 accepted = self.listener.accept(), if open.len() < CONNECTIONS => match accepted {
-                    Ok((stream, _)) => open.push(serve(stream, state)),
+                    Ok((stream, _)) => open.push(serve(stream, expected)),
                     // Out of descriptors, most likely; the next one may fare better.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
@@ -60,10 +66,10 @@ impl Callback {
 /// Answers one request. `None` when it was not for us.
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
-    state: &str,
+    expected: Expected<'_>,
 ) -> Option<Result<Secret, LoginError>> {
     let head = tokio::time::timeout(REQUEST_PATIENCE, read_head(&mut stream)).await.ok().flatten()?;
-    let outcome = outcome_of(&head, state);
+    let outcome = outcome_of(&head, expected);
     let (status, text) = match &outcome {
         None => ("404 Not Found", "There is nothing here."),
         Some(Ok(_)) => ("200 OK", "You are logged in. You can close this page and go back to Tidegate."),
@@ -90,11 +96,11 @@ async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-fn outcome_of(head: &str, state: &str) -> Option<Result<Secret, LoginError>> {
+fn outcome_of(head: &str, expected: Expected<'_>) -> Option<Result<Secret, LoginError>> {
     let mut words = head.lines().next()?.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    (method == "GET" && path == PATH).then(|| code_of_query(query, state, State::Required))
+    (method == "GET" && path == PATH).then(|| code_of_query(query, expected, State::Required))
 }
 
 fn page(status: &str, text: &str) -> String {
@@ -113,7 +119,8 @@ fn page(status: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::browse;
+    use tidegate_testkit::login_server::browse;
+
     use super::*;
 
     async fn visited(targets: &[&str]) -> (Vec<String>, Result<Secret, LoginError>) {
@@ -126,8 +133,10 @@ mod tests {
             }
             pages
         };
-        let (pages, code) =
-            tokio::join!(visits, tokio::time::timeout(Duration::from_secs(20), callback.code("st")));
+        let (pages, code) = tokio::join!(
+            visits,
+            tokio::time::timeout(Duration::from_secs(20), callback.code(Expected::state("st")))
+        );
         (pages, code.unwrap())
     }
 
@@ -164,10 +173,10 @@ mod tests {
     async fn a_silent_connection_does_not_keep_the_browser_waiting() {
         let callback = Callback::listen(0).await.unwrap();
         let port = callback.port().unwrap();
-        let silent = super::super::fake::connect(port).await;
+        let silent = tidegate_testkit::login_server::connect(port).await;
         let (_, code) = tokio::join!(
             browse(port, "/auth/callback?code=c&state=st"),
-            tokio::time::timeout(REQUEST_PATIENCE / 2, callback.code("st"))
+            tokio::time::timeout(REQUEST_PATIENCE / 2, callback.code(Expected::state("st")))
         );
         assert_eq!(code.unwrap(), Ok(Secret::new("c")));
         drop(silent);

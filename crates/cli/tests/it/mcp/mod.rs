@@ -1,5 +1,8 @@
 //! Servers of tools, from the command line to an agent's call.
 
+mod login;
+mod serve;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -7,7 +10,7 @@ use serde_json::{Value, json};
 use tidegate_testkit::model_server::Turn;
 use tidegate_testkit::skip::skip_loudly;
 
-use crate::gateway::live::Live;
+use crate::gateway::live::{Live, eventually};
 use crate::home::{Backend, Home};
 use crate::process::Done;
 use crate::talking::Vendor;
@@ -124,4 +127,71 @@ fn a_server_that_cannot_be_written_down_is_refused_without_showing_its_secrets()
         let refused = said(&done);
         assert!(refused.contains(why) && !refused.contains("hush-hush"), "{words:?}: {refused}");
     }
+}
+
+#[test]
+fn the_tools_of_servers_are_listed_described_explained_and_run_like_all_others() {
+    let Some(script) = everything() else { return };
+    let home = Home::new();
+    let sandbox = json!({"profile": "none"});
+    let config = json!({"mcp": {"servers": {
+        "everything": {"command": "node", "args": [script, "stdio"], "sandbox": sandbox},
+        "gone": {"command": "/no/such/program", "sandbox": sandbox},
+    }}});
+    home.write_config(&config.to_string());
+    let listed = home.call(&["tools", "list", "--json"]).ok();
+    let names: Vec<Value> =
+        listed.json().as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert!(names.contains(&json!("mcp.everything.echo")) && names.contains(&json!("exec")), "{names:?}");
+    assert!(listed.stderr.contains("gone") && listed.stderr.contains("/no/such/program"), "{listed:?}");
+    let info = home.call(&["tools", "info", "mcp.everything.echo", "--json"]).ok().json();
+    assert_eq!(info["inputSchema"]["required"], json!(["message"]));
+    let explained = home.call(&["tools", "explain", "mcp.everything.echo", "--json"]).ok().json();
+    assert_eq!(
+        (&explained["verdict"], &explained["rule"]),
+        (&json!("approval-required"), &json!("mcp.servers.everything.modes.mcp.everything.*")),
+        "{explained}"
+    );
+    home.call(&["config", "set", "mcp.servers.everything.mode", "allow"]).ok();
+    home.call(&["config", "set", "mcp.servers.everything.risk", "read"]).ok();
+    let done =
+        home.call(&["tools", "invoke", "mcp.everything.echo", "--args", r#"{"message":"x"}"#]).ok().json();
+    assert!(done["result"]["content"].as_str().unwrap().contains("Echo: x"), "{done}");
+    for words in [&["tools", "info", "mcp.gone.x"][..], &["tools", "invoke", "mcp.gone.x", "--args", "{}"]] {
+        let absent = home.call(words).run();
+        assert_eq!(absent.code, Some(1), "{absent:?}");
+        assert!(
+            said(&absent).contains("MCP server gone") && said(&absent).contains("/no/such/program"),
+            "{absent:?}"
+        );
+    }
+}
+
+#[test]
+fn a_gateway_tells_how_its_servers_do_and_a_server_that_dies_is_started_again() {
+    let Some(script) = everything() else { return };
+    let vendor = Vendor::open();
+    let home = home_with(&vendor, &json!({"command": "node", "args": [script, "stdio"]}));
+    let _live = Live::start(&home);
+    let row = || home.call(&["mcp", "list", "--json"]).ok().json()["servers"][0].clone();
+    let ready = |restarts: u64| {
+        eventually("the server is there", || {
+            let row = row();
+            (row["state"] == "ready" && row["restarts"].as_u64() >= Some(restarts)).then_some(())
+        });
+    };
+    ready(0);
+    // The gateway was asked: looking starts no second one.
+    let mine = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        words.starts_with(b"node\0") && cwd.is_ok_and(|cwd| cwd.starts_with(home.root()))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids: Vec<i32> =
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(mine).collect();
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    let pid = rustix::process::Pid::from_raw(pids[0]).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    ready(1);
 }

@@ -5,20 +5,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_secrets::Secret;
 
-use super::LoginError;
+use crate::LoginError;
 
 #[derive(Debug, Clone)]
-pub(super) struct Pkce {
+pub struct Pkce {
     /// Shown with the code, at the end.
-    pub(super) verifier: Secret,
+    pub verifier: Secret,
     /// Its digest, shown at the beginning.
-    pub(super) challenge: String,
+    pub challenge: String,
     /// Ties the answer to this login.
-    pub(super) state: String,
+    pub state: String,
 }
 
 impl Pkce {
-    pub(super) fn new() -> Result<Self, LoginError> {
+    pub fn new() -> Result<Self, LoginError> {
         let verifier = random::<32>()?;
         Ok(Self { challenge: challenge(&verifier), verifier: Secret::new(verifier), state: random::<16>()? })
     }

@@ -8,29 +8,29 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub struct Seen {
     /// `POST /token`
-    pub(super) line: String,
-    pub(super) authorization: Option<String>,
-    pub(super) body: String,
+    pub line: String,
+    pub authorization: Option<String>,
+    pub body: String,
 }
 
 impl Seen {
-    pub(super) fn field(&self, name: &str) -> Option<String> {
-        super::form::value(&self.body, name)
+    pub fn field(&self, name: &str) -> Option<String> {
+        tidegate_oauth::form::value(&self.body, name)
     }
 }
 
-pub(super) struct Server {
-    pub(super) base: String,
+pub struct Server {
+    pub base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Server {
     /// Answers each request with a status and a body. A text that is not JSON is sent as HTML.
-    pub(super) async fn start(answer: impl Fn(&Seen) -> (u16, String) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
+    pub async fn start(answer: impl Fn(&Seen) -> (u16, String) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("the test can be set up");
+        let base = format!("http://{}", listener.local_addr().expect("the test can be set up"));
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let (answer, log) = (Arc::new(answer), Arc::clone(&seen));
         spawn("fake login server", async move {
@@ -39,7 +39,7 @@ impl Server {
                 spawn("fake login answer", async move {
                     let mut stream = stream;
                     let Some(request) = request(&mut stream).await else { return };
-                    log.lock().unwrap().push(request.clone());
+                    log.lock().expect("the test can be set up").push(request.clone());
                     let (status, body) = answer(&request);
                     let json = serde_json::from_str::<Value>(&body).is_ok();
                     let kind = if json { "application/json" } else { "text/html" };
@@ -55,15 +55,15 @@ impl Server {
         Self { base, seen }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("the test can be set up").clone()
     }
 
-    pub(super) fn count(&self, path: &str) -> usize {
+    pub fn count(&self, path: &str) -> usize {
         self.seen().iter().filter(|seen| seen.line.ends_with(path)).count()
     }
 }
@@ -93,24 +93,54 @@ async fn request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Seen> {
 }
 
 #[expect(clippy::disallowed_types, reason = "a browser, played by a test")]
-pub(super) async fn connect(port: u16) -> tokio::net::TcpStream {
-    tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap()
+pub async fn connect(port: u16) -> tokio::net::TcpStream {
+    tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("the test can be set up")
 }
 
 /// Visits an address of the loopback page; answers the whole response.
-pub(super) async fn browse(port: u16, target: &str) -> String {
+pub async fn browse(port: u16, target: &str) -> String {
     let mut stream = connect(port).await;
-    send(&mut stream, format!("GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await;
+    send(
+        &mut stream,
+        format!("GET {target} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n").as_bytes(),
+    )
+    .await;
     let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
+    stream.read_to_string(&mut page).await.expect("the test can be set up");
     page
 }
 
+/// Opens an address as a browser does, wherever on this machine it is sent on to; answers the last response.
+pub async fn walk(url: &str) -> String {
+    let mut url = url.to_owned();
+    for _ in 0..5 {
+        let rest = url.strip_prefix("http://").expect("a plain address");
+        let (host, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let port =
+            host.rsplit(':').next().and_then(|port| port.parse().ok()).expect("an address with a port");
+        let page = browse(port, target).await;
+        let moved = page.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+        });
+        match moved {
+            Some(next) => url = next,
+            None => return page,
+        }
+    }
+    panic!("it goes round in circles")
+}
+
 async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) {
-    stream.write_all(bytes).await.unwrap();
+    stream.write_all(bytes).await.expect("the test can be set up");
 }
 
 /// A port at which nobody listens.
-pub(super) async fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+pub async fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("the test can be set up")
+        .local_addr()
+        .expect("the test can be set up")
+        .port()
 }

@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tidegate_secrets::StoreOptions;
 
-use super::super::fake::{Server, closed_port};
 use super::*;
+use tidegate_net::Client;
+use tidegate_testkit::login_server::{Server, closed_port};
 
 const NOW: i64 = 1_800_000_000_000;
 const HOUR: i64 = 3_600_000;
@@ -39,6 +40,35 @@ fn access(profile: &Profile) -> &str {
     }
 }
 
+const PROVIDER: &str = "vendor";
+
+/// Knows one provider.
+struct Vendor {
+    token_url: String,
+}
+
+#[async_trait]
+impl Renew for Vendor {
+    async fn renew(&self, profile: &Profile) -> Option<Result<Credential, LoginError>> {
+        let Credential::Oauth { refresh, .. } = &profile.credential else { return None };
+        if profile.provider != PROVIDER {
+            return None;
+        }
+        let form = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
+        let answer = match crate::post_form(&Client::default(), &self.token_url, &form).await {
+            Ok(answer) => answer,
+            Err(error) => return Some(Err(error)),
+        };
+        let Some(access) = answer.secret("access_token") else { return Some(Err(answer.refusal())) };
+        let next = answer.secret("refresh_token").unwrap_or(refresh.clone());
+        let mut renewed = login(access.expose(), NOW + HOUR);
+        if let Credential::Oauth { refresh, .. } = &mut renewed {
+            *refresh = next;
+        }
+        Some(Ok(renewed))
+    }
+}
+
 struct World {
     home: tempfile::TempDir,
     token_url: String,
@@ -56,13 +86,12 @@ impl World {
 
     /// As a process of its own would have it.
     fn refresher(&self) -> Refresher {
-        let mut settings = LoginSettings::default();
-        settings.codex.endpoints.token.clone_from(&self.token_url);
-        Refresher::new(self.store(), Client::default(), settings, Arc::new(Hands(AtomicI64::new(NOW))))
+        let vendor = Vendor { token_url: self.token_url.clone() };
+        Refresher::new(self.store(), Box::new(vendor), Arc::new(Hands(AtomicI64::new(NOW))))
     }
 
     fn put(&self, credential: Credential) -> ProfileId {
-        self.store().add(codex::PROVIDER, Some("acc"), credential).unwrap().id
+        self.store().add(PROVIDER, Some("acc"), credential).unwrap().id
     }
 }
 
