@@ -7,6 +7,7 @@
 mod agent;
 mod config;
 mod exec;
+mod gateway;
 mod models;
 mod on_purpose;
 mod sessions;
@@ -49,7 +50,10 @@ pub(crate) fn in_and_out<T: DeserializeOwned>(case: &Value) -> Result<(T, Value)
 fn answer_of(group: &str) -> Option<Answer> {
     let families =
         [text::answer_of, agent::answer_of, sessions::answer_of, models::answer_of, exec::answer_of];
-    families.into_iter().chain([config::answer_of as fn(&str) -> Option<Answer>]).find_map(|of| of(group))
+    families
+        .into_iter()
+        .chain([config::answer_of as fn(&str) -> Option<Answer>, gateway::answer_of])
+        .find_map(|of| of(group))
 }
 
 /// What came of a file.
