@@ -25,7 +25,7 @@ pub(super) const LARGEST: usize = 20 * 1024 * 1024;
 /// Images at most.
 const MOST_IMAGES: usize = 16;
 /// For all of them to arrive.
-const IMAGE_PATIENCE: Duration = Duration::from_secs(60);
+const IMAGE_PATIENCE: Duration = Duration::from_mins(1);
 
 /// A question as it came.
 pub(super) struct Question<'a> {
