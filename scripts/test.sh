@@ -161,7 +161,7 @@ else
   suite 'a mock that is not ours' start_aimock
   suite 'tests' run_tests
   suite 'page in a browser' browser_tests
-  suite 'official SDKs against the model server' scripts/sdk/run.sh
+  suite 'official SDKs against the model server and the gateway' scripts/sdk/run.sh
 fi
 
 if [[ -s $logs/tests ]]; then

@@ -125,6 +125,16 @@ export type Attachment = { name: string, mimeType: string,
  */
 url: string, size?: number | null, };
 
+export type AuditId = string;
+
+export type AuditLine = { id: AuditId, actor: string, action: string, resourceType: string, resourceId: string, metadata: unknown, 
+/**
+ * Milliseconds since the epoch.
+ */
+createdAt: number, };
+
+export type AuditList = { audit: Array<AuditLine>, };
+
 export type Block = { "type": "text", text: string, 
 /**
  * What its provider wants back with it, opaque.
@@ -162,6 +172,36 @@ lines: number,
  * The log it was forked from, and the last line they share.
  */
 parent?: SessionId | null, forkSeq?: number | null, updatedAt: number, };
+
+export type Brought = { 
+/**
+ * Instructions for this run, behind the agent's own.
+ */
+instructions: string | null, 
+/**
+ * What was said before the question, the oldest first. Results at its beginning answer calls of the log.
+ */
+before: Array<Message>, 
+/**
+ * The question itself where it is more than a text: it has images, or is the result of a call.
+ */
+input: Message | null, 
+/**
+ * Tools that the program runs. A call of one ends the run: its result comes with the next question.
+ */
+tools: Array<BroughtTool>, 
+/**
+ * What the model is to do with the tools first.
+ */
+choice: BroughtChoice, };
+
+export type BroughtChoice = "free" | "some" | { "named": string };
+
+export type BroughtTool = { name: string, description: string, 
+/**
+ * A JSON Schema of type `object`.
+ */
+parameters: unknown, };
 
 export type CallFailure = { 
 /**
@@ -202,6 +242,34 @@ mechanical?: boolean,
  * Files that were read and changed, so that the next summary carries them on.
  */
 files: FileTrail, };
+
+export type ConfigPatched = { hash: string, revision: number, 
+/**
+ * What the owner should know about the file.
+ */
+warnings: Array<string>, 
+/**
+ * The gateway must be started again to work with it.
+ */
+needsRestart: boolean, };
+
+export type ConfigView = { path: string, 
+/**
+ * Of the file's text; a change names the one it is made to.
+ */
+hash: string, 
+/**
+ * What the file says.
+ */
+config: unknown, 
+/**
+ * What it means with everything that is not said in it.
+ */
+effective: unknown, 
+/**
+ * The gateway works with another text of it than stands there now; it must be started again.
+ */
+stale: boolean, };
 
 export type Cost = number;
 
@@ -398,6 +466,16 @@ export type PartialText = { text: string,
  */
 seq: number, };
 
+export type PatchConfig = { 
+/**
+ * The hash of the text that is changed: if somebody was faster, nothing is.
+ */
+baseHash: string, 
+/**
+ * A merge patch: keys with their new values, `null` for one that goes.
+ */
+patch: Record<string, unknown>, };
+
 export type Peer = { kind: PeerKind, id: string, };
 
 export type PeerKind = "dm" | "group" | "channel";
@@ -502,6 +580,8 @@ text: string, key?: string | null, at: number, error?: ErrorBody | null, attempt
  */
 partial: PartialText | null, };
 
+export type RunList = { runs: Array<RunView>, };
+
 export type RunSpec = { 
 /**
  * Hash of the configuration the run was accepted under.
@@ -530,9 +610,31 @@ depth?: number,
 /**
  * How much of the work the reply shows besides the answer.
  */
-verbose?: Verbose, };
+verbose?: Verbose, 
+/**
+ * What the program that asks brings along. Boxed: most bring nothing.
+ */
+brought?: Brought | null, };
 
 export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted" | "joined" | string;
+
+export type RunView = { runId: RunId, requestId?: string | null, 
+/**
+ * The whole key of its conversation.
+ */
+session: string, sessionId?: SessionId | null, state: RunState, attempt: number, actor: string, 
+/**
+ * What was asked.
+ */
+text: string, 
+/**
+ * What was answered, for one that is asked about alone.
+ */
+answer?: string | null, models: Array<ModelRef>, usage: Usage, error?: ErrorBody | null, 
+/**
+ * Milliseconds since the epoch.
+ */
+createdAt: number, startedAt?: number | null, finishedAt?: number | null, };
 
 export type Scope = { tenant: TenantId, workspace: WorkspaceId, agent: AgentId, };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The vendors' own clients, in Python and in Node, against the model server of crates/testkit; MCP's own client and
+# The vendors' own clients, in Python and in Node, against the model server of crates/testkit, and OpenAI's against the
+# program too; schemathesis against the program's OpenAPI document; MCP's own client and
 # conformance suite against the program.
 #
 # Packages are installed when their lists changed: Python's below cargo's target folder, Node's here. What cannot be

@@ -22,6 +22,7 @@ mod toolbox;
 pub use desk::{Afford, Desk};
 pub use flush::MEMORY_TOOL;
 pub use run::{
-    Answer, Flush, Manual, Outcome, Parts, StepLimit, Turn, Window, calls_made, run, step_limit, sum_up,
+    Answer, Flush, Manual, Outcome, Parts, StepLimit, Turn, Window, calls_made, calls_of, run, step_limit,
+    sum_up,
 };
 pub use toolbox::{ReadyCall, Recalled, ToolBox, ToolBoxError, Verdict};

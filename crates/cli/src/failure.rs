@@ -152,7 +152,7 @@ impl From<EngineError> for Failure {
         let code = error.body().code;
         let message = match error {
             EngineError::Store(error) => return error.into(),
-            EngineError::Run { error, .. } => return Self::of_body(&error),
+            EngineError::Run { error, .. } | EngineError::Refused(error) => return Self::of_body(&error),
             EngineError::HomeBusy { path, holder } => {
                 texts::E_HOME_BUSY.with(&[("path", &path.display()), ("holder", &holder)])
             }

@@ -87,4 +87,13 @@ impl EditError {
             Self::Store(error) => error.code(),
         }
     }
+
+    /// What would be wrong with the file, or is.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Load(error) => error.problems(),
+            Self::Refused { problems, .. } => problems,
+            Self::Path(_) | Self::Unsupported { .. } | Self::Store(_) => &[],
+        }
+    }
 }

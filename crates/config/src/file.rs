@@ -76,6 +76,11 @@ impl ConfigFile {
         &self.path
     }
 
+    /// The hash of the file's text now; of nothing when there is no file.
+    pub fn hash(&self) -> Result<String, LoadError> {
+        Ok(hash_of(self.read()?.unwrap_or_default().as_bytes()))
+    }
+
     /// The config as the file says; every key has its default when there is no file.
     pub fn load(&self, env: &Env) -> Result<Loaded, LoadError> {
         let Some(source) = self.read()? else { return Ok(self.missing()) };
@@ -151,10 +156,32 @@ impl ConfigFile {
         env: &Env,
         now_ms: i64,
     ) -> Result<Edited, EditError> {
+        let changed = |text: &str| edit::apply(text, change);
+        self.rewrite(&changed, base_hash, env, now_ms)
+    }
+
+    /// Changes every key that a merge patch names, all of them or none, and checks the result as [`edit`](Self::edit)
+    /// does.
+    pub fn patch(&self, patch: &Value, base_hash: &str, env: &Env, now_ms: i64) -> Result<Edited, EditError> {
+        let changed = |text: &str| {
+            let document = crate::document::parse(text).map_err(TextError::Unreadable)?;
+            let changes = crate::patch::changes(&document, patch).map_err(TextError::Path)?;
+            changes.iter().try_fold(text.to_owned(), |text, change| edit::apply(&text, change))
+        };
+        self.rewrite(&changed, Some(base_hash), env, now_ms)
+    }
+
+    fn rewrite(
+        &self,
+        changed: &dyn Fn(&str) -> Result<String, TextError>,
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
         // Once without the lock: a change that is refused makes nothing, not even the folder of the lock.
-        self.plan(change, base_hash, env)?;
+        self.plan(changed, base_hash, env)?;
         let _lock = self.lock()?;
-        let Plan { current, previous_hash, edited, before, after } = self.plan(change, base_hash, env)?;
+        let Plan { current, previous_hash, edited, before, after } = self.plan(changed, base_hash, env)?;
         let text = current.as_deref().unwrap_or(NEW_FILE);
         if current.is_some() {
             self.save(text, &before, now_ms)?;
@@ -173,12 +200,17 @@ impl ConfigFile {
     }
 
     /// What a change would do, if it may be made.
-    fn plan(&self, change: &Change, base_hash: Option<&str>, env: &Env) -> Result<Plan, EditError> {
+    fn plan(
+        &self,
+        changed: &dyn Fn(&str) -> Result<String, TextError>,
+        base_hash: Option<&str>,
+        env: &Env,
+    ) -> Result<Plan, EditError> {
         let current = self.read()?;
         let previous_hash = hash_of(current.as_deref().unwrap_or_default().as_bytes());
         check_base(base_hash, &previous_hash)?;
         let text = current.as_deref().unwrap_or(NEW_FILE);
-        let edited = edit::apply(text, change).map_err(|error| self.edit_error(error))?;
+        let edited = changed(text).map_err(|error| self.edit_error(error))?;
         let before = self.outcome(text, env);
         let after = self.outcome(&edited, env);
         if let Some(problems) = refusal(before.problems(), after.problems()) {

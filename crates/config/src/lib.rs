@@ -14,6 +14,7 @@ mod format;
 mod include;
 mod known;
 mod load;
+mod patch;
 mod path;
 mod problem;
 mod redact;

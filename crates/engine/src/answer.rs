@@ -1,8 +1,8 @@
 //! What came of a run, read back from where it is stored.
 
 use tidegate_agent::text::spoken;
-use tidegate_agent::{calls_made, step_limit};
-use tidegate_protocol::{Message, RunCommand, TenantId};
+use tidegate_agent::{calls_made, calls_of, step_limit};
+use tidegate_protocol::{Message, RunCommand, StopReason, TenantId, ToolCall};
 use tidegate_storage::{Library, RunRow, StoreError};
 
 use crate::error::EngineError;
@@ -41,17 +41,29 @@ impl Core {
         let entries = self.store.entries(&self.tenant, session, first - 1, limit).await?;
         let messages: Vec<&Message> = entries.iter().filter_map(|entry| entry.body.message()).collect();
         let answer = messages.iter().rev().find_map(|message| match message {
-            message @ Message::Assistant { origin, .. } => {
-                Some((spoken(&message.text()).to_owned(), origin.clone()))
+            message @ Message::Assistant { origin, stop_reason, .. } => {
+                let handed = handed(row, message);
+                Some((spoken(&message.text()).to_owned(), origin.clone(), *stop_reason, handed))
             }
             _ => None,
         });
-        let (text, origin) = answer.ok_or_else(torn)?;
+        let (text, origin, stop_reason, handed) = answer.ok_or_else(torn)?;
         let session_name = self.session_name(session).await?;
         let calls = calls_made(&messages);
         let tool_error = tool_error(&calls, step_limit(&messages).as_ref());
         let (run, created_at, usage) = (row.id, row.created_at, row.usage);
-        Ok(Answer { run, created_at, session_name, text, origin, usage, calls, tool_error })
+        Ok(Answer {
+            run,
+            created_at,
+            session_name,
+            text,
+            origin,
+            usage,
+            calls,
+            tool_error,
+            handed,
+            stop_reason,
+        })
     }
 
     fn answer_of_command(&self, row: &RunRow, command: &RunCommand) -> Answer {
@@ -70,6 +82,16 @@ impl Core {
             usage: row.usage,
             calls: Vec::new(),
             tool_error: None,
+            handed: Vec::new(),
+            stop_reason: StopReason::Stop,
         }
     }
+}
+
+/// The calls of a run's last answer that whoever asked has to run.
+fn handed(row: &RunRow, answer: &Message) -> Vec<ToolCall> {
+    let Some(brought) = row.spec.brought.as_deref() else { return Vec::new() };
+    let mut calls = calls_of(answer);
+    calls.retain(|call| brought.runs(&call.name));
+    calls
 }

@@ -30,6 +30,9 @@ pub enum EngineError {
     Name(#[from] NameError),
     #[error(transparent)]
     Models(#[from] CannotSpeak),
+    /// A model, a rule or a budget stands against it.
+    #[error("{}", .0.message)]
+    Refused(ErrorBody),
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
 }
@@ -38,7 +41,7 @@ impl EngineError {
     pub fn body(&self) -> ErrorBody {
         let code = match self {
             Self::Store(error) => return ErrorBody::from(error),
-            Self::Run { error, .. } => return error.clone(),
+            Self::Run { error, .. } | Self::Refused(error) => return error.clone(),
             Self::HomeBusy { .. } => ErrorCode::HomeBusy,
             Self::HomeUnusable { cause, .. } => match cause.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_agent::{Desk as _, StepLimit};
-use tidegate_protocol::{Origin, ReplyTarget, ToolCall, ToolError, ToolErrorCode, ToolResult, Usage};
+use tidegate_protocol::{
+    Origin, ReplyTarget, StopReason, ToolCall, ToolError, ToolErrorCode, ToolResult, Usage,
+};
 use tidegate_storage::{Ending, Finish, Finished, Lease, NewCall, NewPart, StoreError};
 
 use crate::desk::RunDesk;
@@ -110,9 +112,9 @@ impl Core {
             alias
         };
         let tool_error = tool_error(&answer.calls, answer.limit.as_ref());
-        let tidegate_agent::Answer { text, origin, calls, .. } = answer;
+        let tidegate_agent::Answer { text, origin, calls, handed, stop_reason, .. } = answer;
         let (run, created_at) = (work.run, work.created_at);
-        Answer { run, created_at, session_name, text, origin, usage, calls, tool_error }
+        Answer { run, created_at, session_name, text, origin, usage, calls, tool_error, handed, stop_reason }
     }
 
     fn done(work: &Work, lease: &Lease, text: String) -> Answer {
@@ -125,6 +127,8 @@ impl Core {
             usage: Usage::default(),
             calls: Vec::new(),
             tool_error: None,
+            handed: Vec::new(),
+            stop_reason: StopReason::Stop,
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tidegate_agent::text::spoken;
 use tidegate_protocol::{
-    ErrorBody, JoinMode, Origin, RunEvent, RunEventBody, RunId, SessionKey, ToolCall, ToolError, ToolResult,
-    Usage,
+    ErrorBody, JoinMode, Origin, RunEvent, RunEventBody, RunId, SessionKey, StopReason, ToolCall, ToolError,
+    ToolResult, Usage,
 };
 use tokio::sync::watch;
 
@@ -32,6 +32,10 @@ pub struct Answer {
     pub calls: Vec<(ToolCall, ToolResult)>,
     /// The first thing that went wrong with them.
     pub tool_error: Option<ToolError>,
+    /// Calls that whoever asked has to run.
+    pub handed: Vec<ToolCall>,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
 }
 
 pub(crate) type RunEnd = Result<Answer, ErrorBody>;

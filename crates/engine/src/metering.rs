@@ -3,7 +3,7 @@
 use tidegate_models::{CallOutcome, CallRecord};
 use tidegate_policy::{BudgetLine, Reservation};
 use tidegate_protocol::{
-    AgentId, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, Scope, SessionKey,
+    AgentId, Block, Brought, CallId, Cost, Entry, EntryBody, Message, RunId, RunSpec, Scope, SessionKey,
 };
 use tidegate_runtime::{RandomnessError, new_id};
 use tidegate_storage::{BudgetFilter, Meter, NewCall, SessionChoice, StoreError};
@@ -15,6 +15,8 @@ use crate::start::Core;
 
 /// Lines that are looked through for the last answer of a model that counts.
 const LOOKED_AT: u32 = 500;
+/// What an image is taken for.
+const IMAGE_TOKENS: u64 = 1_600;
 
 /// On whose account a call is.
 pub(crate) struct Account<'a> {
@@ -62,7 +64,8 @@ impl Core {
             }
             SessionChoice::Fresh => 0,
         };
-        let input = before.saturating_add(generous(text));
+        let brought = spec.brought.as_deref().map_or(0, generous_brought);
+        let input = before.saturating_add(generous(text)).saturating_add(brought);
         let asked = self.settings.reservation(&key.scope, spec, input, now);
         let Some(left) =
             self.left(&lines).await?.filter(|left| asked.as_ref().is_some_and(|asked| !left.fits(asked)))
@@ -197,6 +200,21 @@ fn generous(text: &str) -> u64 {
         if character.is_ascii() { ascii += 1 } else { other += 1 }
     }
     ascii.div_ceil(3).saturating_add(other.saturating_mul(3).div_ceil(2))
+}
+
+/// The same for what came with a question.
+fn generous_brought(brought: &Brought) -> u64 {
+    let messages = brought.before.iter().chain(&brought.input);
+    let said = messages.flat_map(Message::content).map(|block| match block {
+        Block::Text { text, .. } | Block::Thinking { thinking: text, .. } => generous(text),
+        Block::Image { .. } => IMAGE_TOKENS,
+        Block::ToolCall { arguments, .. } => generous(&arguments.to_string()),
+    });
+    let tools = brought.tools.iter().map(|tool| {
+        generous(&tool.name) + generous(&tool.description) + generous(&tool.parameters.to_string())
+    });
+    let instructions = brought.instructions.as_deref().map_or(0, generous);
+    said.chain(tools).fold(instructions, u64::saturating_add)
 }
 
 #[cfg(test)]

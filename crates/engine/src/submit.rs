@@ -83,7 +83,7 @@ impl Engine {
             return Err(EngineError::Closing);
         }
         let text = std::mem::take(&mut request.text);
-        let fingerprint = fingerprint(&request.key, &text);
+        let fingerprint = fingerprint(&request.key, &text, &request.spec);
         let Plan { first, main, ignored: _, ends } = if request.commands {
             let writer = Writer {
                 principal: &request.principal,
@@ -136,7 +136,8 @@ impl Engine {
         };
         let client_key = request.client_key.unwrap_or_else(|| run.alias());
         let reservation = core.reservation(&request.key, session_choice, &mut spec, &text).await?;
-        let input = Message::user(text, now);
+        let brought = spec.brought.as_mut().and_then(|brought| brought.input.take());
+        let input = brought.unwrap_or_else(|| Message::user(text, now));
         let permit = core.scheduler.permit_now(&request.key);
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);
@@ -287,8 +288,13 @@ pub(crate) fn before(key: &str) -> String {
 }
 
 /// What an idempotency key stands for.
-fn fingerprint(key: &SessionKey, text: &str) -> Vec<u8> {
-    format!("{key}\n{text}").into_bytes()
+fn fingerprint(key: &SessionKey, text: &str, spec: &RunSpec) -> Vec<u8> {
+    let mut known = format!("{key}\n{text}").into_bytes();
+    if let Some(brought) = &spec.brought {
+        // What cannot be written could not be stored with the run either.
+        known.extend(serde_json::to_vec(&brought.at(0)).unwrap_or_default());
+    }
+    known
 }
 
 impl Core {

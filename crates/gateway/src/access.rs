@@ -122,7 +122,7 @@ fn is_from_own_page(headers: &HeaderMap) -> bool {
 }
 
 /// The token of an `Authorization` header.
-fn bearer(header: &str) -> Option<&str> {
+pub(crate) fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -35,6 +35,20 @@ impl Refusal {
         self.status = status;
         self
     }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.body.message
+    }
+
+    /// With what programs read besides the words.
+    pub(crate) fn with_details(mut self, details: serde_json::Value) -> Self {
+        self.body.details = Some(details);
+        self
+    }
 }
 
 impl From<ErrorBody> for Refusal {
@@ -80,8 +94,16 @@ fn status(code: ErrorCode) -> StatusCode {
         | Code::AskInputRequired
         | Code::UnsupportedProvider
         | Code::ContextOverflow
+        | Code::ConfigSyntax
+        | Code::ConfigInvalid
+        | Code::ConfigInclude
+        | Code::ConfigEnvMissing
+        | Code::ConfigPath
+        | Code::ConfigValue
         | Code::AuthRequired => StatusCode::BAD_REQUEST,
-        Code::IdempotencyConflict | Code::SessionBusy | Code::Aborted => StatusCode::CONFLICT,
+        Code::ConfigConflict | Code::IdempotencyConflict | Code::SessionBusy | Code::Aborted => {
+            StatusCode::CONFLICT
+        }
         Code::ModelUnavailable | Code::CredentialsUnreadable => StatusCode::BAD_GATEWAY,
         Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
         Code::Closing

@@ -23,28 +23,41 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads the body as `T`.
 pub(crate) async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
-    if !is_json(request.headers()) {
+    let (parts, body) = request.into_parts();
+    read_parts(&parts.headers, body, LARGEST).await
+}
+
+/// The same for a body of at most `largest` bytes, whose headers somebody still needs.
+pub(crate) async fn read_parts<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    largest: usize,
+) -> Result<T, Refusal> {
+    if !is_json(headers) {
         let message = "the body must be JSON: send it with `Content-Type: application/json`";
         return Err(Refusal::new(ErrorCode::UnsupportedMediaType, message));
     }
-    let Ok(bytes) = tokio::time::timeout(PATIENCE, collect(request.into_body())).await else {
-        return Err(Refusal::new(ErrorCode::BadRequest, "the body did not arrive in time"));
-    };
-    let bytes = bytes?;
+    let bytes = bytes(body, largest).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Refusal::new(ErrorCode::BadRequest, format!("the body is not what this address takes: {error}"))
     })
 }
 
+/// The body as it is.
+pub(crate) async fn bytes(body: Body, largest: usize) -> Result<Vec<u8>, Refusal> {
+    let arrived = tokio::time::timeout(PATIENCE, collect(body, largest)).await;
+    arrived.unwrap_or_else(|_| Err(Refusal::new(ErrorCode::BadRequest, "the body did not arrive in time")))
+}
+
 /// The whole body. One that is too large is read on and forgotten for a while: a caller that still writes would lose
 /// the answer when the connection closes.
-async fn collect(body: Body) -> Result<Vec<u8>, Refusal> {
+async fn collect(body: Body, largest: usize) -> Result<Vec<u8>, Refusal> {
     let mut chunks = body.into_data_stream();
     let (mut bytes, mut forgotten) = (Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
         let ended = |_| Refusal::new(ErrorCode::BadRequest, "the body ended early");
         let chunk = chunk.map_err(ended)?;
-        if forgotten == 0 && bytes.len() + chunk.len() <= LARGEST {
+        if forgotten == 0 && bytes.len() + chunk.len() <= largest {
             bytes.extend_from_slice(&chunk);
             continue;
         }
@@ -53,7 +66,11 @@ async fn collect(body: Body) -> Result<Vec<u8>, Refusal> {
             break;
         }
     }
-    if forgotten > 0 { Err(too_large()) } else { Ok(bytes) }
+    if forgotten > 0 {
+        let message = format!("a body may have {largest} bytes here");
+        return Err(Refusal::new(ErrorCode::PayloadTooLarge, message));
+    }
+    Ok(bytes)
 }
 
 /// Refuses an empty or too long text.

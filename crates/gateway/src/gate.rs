@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
 use crate::error::ServeError;
+use crate::hooks::Hooks;
 use crate::login::Codes;
 use crate::server::Server;
 use crate::token::LocalToken;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: i64,
     /// Where the port is, once it is open.
     address: OnceLock<SocketAddr>,
+    /// The webhooks, if any are taken.
+    pub(crate) hooks: Option<Hooks>,
     /// What goes on without the connection that began it.
     pub(crate) tasks: TaskTracker,
 }
@@ -113,12 +116,14 @@ pub(crate) struct Gate {
 impl Gateway {
     pub fn new(engine: Engine, options: Options) -> Self {
         let started_at = options.clock.now_ms();
+        let hooks = Hooks::of(engine.settings().hooks());
         let shared = Shared {
             engine,
             options,
             codes: Codes::default(),
             started_at,
             address: OnceLock::new(),
+            hooks,
             tasks: TaskTracker::new(),
         };
         Self { shared: Arc::new(shared) }

@@ -12,13 +12,18 @@ mod checks;
 mod cookie;
 mod error;
 mod gate;
+mod hooks;
 mod login;
 mod names;
 mod openai;
+mod openapi;
 mod page;
 mod presence;
+mod query;
 mod routes;
 mod server;
+#[doc(hidden)]
+pub mod testing;
 mod texts;
 mod token;
 
@@ -26,6 +31,7 @@ pub use access::Access;
 pub use cookie::COOKIE;
 pub use error::ServeError;
 pub use gate::{Gateway, Options, ServerOptions, check_port, control, serve};
+pub use openapi::openapi;
 pub use routes::{ROUTES, Route};
 pub use server::Server;
 pub use token::LocalToken;

@@ -8,7 +8,7 @@ use tidegate_protocol::ErrorCode;
 use crate::access::{Access, Guard, door, guard};
 use crate::answer::Refusal;
 use crate::gate::Gate;
-use crate::{api, openai, page};
+use crate::{api, openai, openapi, page};
 
 /// An address of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,9 @@ routes! {
     Open get "/healthz" => api::health::live;
     Open get "/livez" => api::health::live;
     Open get "/readyz" => api::health::ready;
+    Open get "/health" => api::health::health;
+    Open get "/control-ui" => page::control_ui;
+    Open get "/control-ui/" => page::control_ui;
     Open get "/login" => api::login::follow_link;
     Open post "/api/v1/login" => api::login::log_in;
     Page post "/api/v1/logout" => api::login::log_out;
@@ -56,6 +59,13 @@ routes! {
     Page post "/api/v1/sessions/{name}/messages" => api::messages::post;
     Page get "/api/v1/sessions/{name}/events" => api::feed::events;
     Page post "/api/v1/ask" => api::ask::ask;
+    Page get "/api/v1/openapi.json" => openapi::document;
+    Page get "/api/v1/config" => api::config::show;
+    Page patch "/api/v1/config" => api::config::patch;
+    Page get "/api/v1/config/schema" => api::config::schema;
+    Page get "/api/v1/audit" => api::audit::list;
+    Page get "/api/v1/runs" => api::runs::list;
+    Page get "/api/v1/runs/{id}" => api::runs::show;
     Page post "/api/v1/runs/{id}/abort" => api::runs::abort;
     Page post "/api/v1/runs/stop" => api::runs::stop;
     Page post "/api/v1/outbox/{id}/retry" => api::outbox::retry;
@@ -70,10 +80,15 @@ routes! {
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
     Page get "/api/v1/mcp/servers" => api::mcp::servers;
+    Program post "/tools/invoke" => api::invoke::invoke;
     Program post "/mcp" => api::mcp::answer;
     Program get "/mcp" => api::mcp::answer;
     Program delete "/mcp" => api::mcp::answer;
     Program get "/v1/models" => openai::models;
+    Program get "/v1/models/{*id}" => openai::model;
+    Program post "/v1/embeddings" => openai::embeddings;
+    Program post "/v1/responses" => openai::responses;
+    Program post "/responses" => openai::responses;
     Program post "/v1/chat/completions" => openai::completions;
 }
 

@@ -100,6 +100,18 @@ pub trait Providers: Send + Sync {
         spec: &RunSpec,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<dyn Model>, CannotSpeak>;
+
+    /// Turns texts into vectors: all of them, or none. Whoever only speaks has none to give.
+    async fn embed(
+        &self,
+        _agent: &AgentId,
+        model: &ModelRef,
+        _inputs: &[String],
+        _purpose: Purpose,
+        _ledger: &Ledger,
+    ) -> Result<Embedded, Failure> {
+        Err(Failure::new(FailureKind::NoSuchModel, format!("{model} makes no vectors here")))
+    }
 }
 
 /// The models that need nothing but this program.

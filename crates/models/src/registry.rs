@@ -228,6 +228,17 @@ impl Providers for Registry {
         first
     }
 
+    async fn embed(
+        &self,
+        agent: &AgentId,
+        model: &ModelRef,
+        inputs: &[String],
+        purpose: Purpose,
+        ledger: &Ledger,
+    ) -> Result<Embedded, Failure> {
+        Self::embed(self, agent, model, inputs, purpose, ledger).await
+    }
+
     fn open(
         &self,
         agent: &AgentId,

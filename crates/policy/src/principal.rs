@@ -23,6 +23,11 @@ impl Principal {
         Self { tenant, actor: format!("{channel}:{account}:{peer}") }
     }
 
+    /// A program that showed the token of the webhooks, under the configured name of the hook.
+    pub fn webhook(tenant: TenantId, hook: &str) -> Self {
+        Self { tenant, actor: format!("hook:{hook}") }
+    }
+
     /// Whoever a stored run was accepted for: the identity was proven then, and the row kept it.
     pub fn of_run(tenant: TenantId, actor: String) -> Self {
         Self { tenant, actor }

@@ -3,6 +3,7 @@
 //! The gateway writes these types, `client` and the page read them. Other dialects on the same port (`/v1`) have their
 //! shapes in the gateway and never here.
 
+mod manage;
 mod sessions;
 mod tools;
 
@@ -18,6 +19,7 @@ use crate::message::{Origin, Role, Usage};
 use crate::run::{JoinMode, ModelRef, RunState, ThinkingLevel, ToolUse};
 use crate::tool::{ToolCall, ToolError, ToolResult};
 
+pub use manage::{AuditLine, AuditList, ConfigPatched, ConfigView, PatchConfig, RunList, RunView};
 pub use sessions::{BranchList, BranchView, ForkSession, Forked, NameSession};
 pub use tools::{
     AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalDecision,

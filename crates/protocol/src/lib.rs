@@ -4,6 +4,7 @@
 //! and makes no id out of nothing: the caller passes time and randomness in.
 
 pub mod api;
+mod brought;
 mod delivery;
 mod entry;
 mod error;
@@ -18,6 +19,7 @@ mod run;
 pub mod schema;
 mod tool;
 
+pub use brought::{Brought, BroughtChoice, BroughtTool};
 pub use delivery::{Doubt, Found, Part, Quote, Reply, SendOutcome, lane};
 pub use entry::{Compaction, Entry, EntryBody, EntryKind, FileTrail};
 pub use error::{ErrorBody, ErrorCode};

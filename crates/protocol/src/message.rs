@@ -6,7 +6,7 @@ use serde_json::Value;
 use ts_rs::TS;
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(tag = "role", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Message {
     User {
@@ -64,7 +64,7 @@ pub struct Origin {
 }
 
 /// A piece of content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Block {
     Text {
@@ -207,6 +207,14 @@ impl Message {
             Self::User { timestamp, .. }
             | Self::Assistant { timestamp, .. }
             | Self::ToolResult { timestamp, .. } => *timestamp,
+        }
+    }
+
+    pub(crate) fn set_time(&mut self, at: i64) {
+        match self {
+            Self::User { timestamp, .. }
+            | Self::Assistant { timestamp, .. }
+            | Self::ToolResult { timestamp, .. } => *timestamp = at,
         }
     }
 

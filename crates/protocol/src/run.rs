@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::brought::Brought;
 use crate::inbound::OutboundTarget;
 use crate::key::SessionKey;
 use crate::message::Cost;
@@ -37,6 +38,9 @@ pub struct RunSpec {
     /// How much of the work the reply shows besides the answer.
     #[serde(default, skip_serializing_if = "Verbose::is_off")]
     pub verbose: Verbose,
+    /// What the program that asks brings along. Boxed: most bring nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Box<Brought>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
@@ -268,6 +272,7 @@ impl RunSpec {
             shadow: false,
             depth: 0,
             verbose: Verbose::Off,
+            brought: None,
         }
     }
 }

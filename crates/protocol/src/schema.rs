@@ -8,9 +8,10 @@ use ts_rs::{Config, TS};
 
 use crate::api::{
     AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalList, Ask,
-    AskEvent, BranchList, Deleted, Delta, Done, Failure, ForkSession, Forked, InvokeTool, Login, LoginLink,
-    Me, ModelTested, NameSession, PostMessage, Posted, RunChanged, SendDecision, SessionList, Snapshot,
-    Status, StopRuns, StoppedRuns, TestModel, ToolEvent,
+    AskEvent, AuditList, BranchList, ConfigPatched, ConfigView, Deleted, Delta, Done, Failure, ForkSession,
+    Forked, InvokeTool, Login, LoginLink, Me, ModelTested, NameSession, PatchConfig, PostMessage, Posted,
+    RunChanged, RunList, SendDecision, SessionList, Snapshot, Status, StopRuns, StoppedRuns, TestModel,
+    ToolEvent,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -73,6 +74,11 @@ wire_types!(
     AllowCommand,
     AllowRuleView,
     AllowRuleList,
+    ConfigView,
+    PatchConfig,
+    ConfigPatched,
+    RunList,
+    AuditList,
     Status
 );
 

@@ -19,13 +19,15 @@ const BEGINNING_LOST: &str = "[what was said before this is not shown]";
 const SUMMARY: &str = "summary";
 
 /// The lines that a run begins with: those of the log that a model reads, the last `turns` turns of them, every call with
-/// its result behind it. Without a [`summary`] before them they begin with a user's message.
-pub fn history(context: &Context, turns: u32) -> Vec<Line> {
+/// its result behind it. Without a [`summary`] before them they begin with a user's message. `answers` are results that
+/// came since; those without a call are left out.
+pub fn history(context: &Context, answers: &[Message], turns: u32) -> Vec<Line> {
     let lines = context.entries.iter().filter_map(|entry| {
         let message = entry.body.message().filter(|message| !is_blank(message))?;
         Some(Line { seq: Some(entry.seq), message: message.clone() })
     });
-    let mut lines = last_turns(paired(lines.collect()), turns);
+    let answers = answers.iter().map(|message| Line { seq: None, message: message.clone() });
+    let mut lines = last_turns(paired(lines.chain(answers).collect()), turns);
     if context.summary.is_none() {
         begin_with_user(&mut lines);
     }
@@ -67,7 +69,7 @@ pub fn paired(lines: Vec<Line>) -> Vec<Line> {
         match place {
             Paired::At(at) => out.extend(lines.get_mut(at).and_then(Option::take)),
             Paired::Missing(message) => {
-                let seq = out.last().and_then(|line| line.seq);
+                let seq = out.iter().rev().find_map(|line| line.seq);
                 out.push(Line { seq, message });
             }
         }

@@ -16,7 +16,7 @@ pub(crate) struct Heard {
     content: Vec<Block>,
     pub(super) origin: Origin,
     usage: Usage,
-    stop_reason: StopReason,
+    pub(super) stop_reason: StopReason,
 }
 
 impl Heard {
@@ -69,7 +69,7 @@ impl Run<'_> {
         Request {
             system: self.system.clone(),
             messages: self.messages(),
-            tools: if spec.tools.model { self.parts.tools.specs().to_vec() } else { Vec::new() },
+            tools: self.tools.to_vec(),
             options: Options {
                 max_tokens: [spec.limits.max_tokens, self.affordable].into_iter().flatten().min(),
                 thinking: spec.thinking.unwrap_or_default(),

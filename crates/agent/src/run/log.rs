@@ -31,6 +31,13 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The same for a message that stands among the lines already.
+    pub(super) fn note(&mut self, message: Message) -> Result<(), Stop> {
+        let id = new_id(self.parts.clock)?;
+        self.unsaid.entries.push(NewEntry { id, body: EntryBody::Message(message) });
+        Ok(())
+    }
+
     /// Takes the input back out: it is a command.
     pub(super) fn forget_input(&mut self) {
         self.unsaid = Unsaid::default();

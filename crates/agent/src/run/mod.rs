@@ -1,6 +1,7 @@
 //! The loop: ask, run what was called for, ask again, until there is an answer.
 
 mod ask;
+mod brought;
 mod log;
 mod past;
 mod quiet;
@@ -11,8 +12,10 @@ mod tests;
 mod turn;
 mod work;
 
-use tidegate_models::{Model, ToolChoice};
-use tidegate_protocol::{Block, ErrorBody, JoinMode, Message, Origin, RunEventBody, ToolCall, ToolResult};
+use tidegate_models::{Model, ToolChoice, ToolSpec};
+use tidegate_protocol::{
+    Block, ErrorBody, JoinMode, Message, Origin, RunEventBody, StopReason, ToolCall, ToolResult,
+};
 use tidegate_runtime::{Clock, RandomnessError};
 use tidegate_storage::{Absorb, Journal, NewPart, StoreError};
 
@@ -21,7 +24,7 @@ use crate::desk::Desk;
 use crate::toolbox::{ToolBox, ToolBoxError};
 
 use log::Unsaid;
-pub use past::{calls_made, step_limit};
+pub use past::{calls_made, calls_of, step_limit};
 pub(crate) use quiet::Quiet;
 use room::Before;
 pub use turn::{Answer, Flush, Manual, Outcome, StepLimit, Turn, Window};
@@ -109,6 +112,8 @@ struct Run<'a> {
     turn: &'a Turn,
     parts: Parts<'a>,
     system: Vec<String>,
+    /// The tools that the model is shown.
+    tools: std::borrow::Cow<'a, [ToolSpec]>,
     /// What was summed up before the lines.
     before: Before,
     /// The conversation as it stands: the log, then what is not in it yet.
@@ -128,19 +133,19 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn go(mut self) -> Result<Answer, Stop> {
-        if let Some((text, origin)) = self.answered_before() {
-            return Ok(self.answer(text, origin));
+        if let Some((text, origin, stop)) = self.answered_before() {
+            return Ok(self.answer(text, origin, stop));
         }
         self.finish_round().await?;
         self.do_manual().await?;
         loop {
             self.make_room().await?;
             let heard = self.ask(self.choice()).await?;
-            let (origin, calls) = (heard.origin.clone(), heard.calls());
+            let (origin, calls, stop) = (heard.origin.clone(), heard.calls(), heard.stop_reason);
             let message = heard.message(self.parts.clock.now_ms());
             if self.limit.is_some() {
                 let text = self.last_words(message)?;
-                return Ok(self.answer(text, origin));
+                return Ok(self.answer(text, origin, stop));
             }
             let text = message.text();
             self.say(message)?;
@@ -148,7 +153,12 @@ impl Run<'_> {
                 if self.followed_up().await? {
                     continue;
                 }
-                return Ok(self.answer(text, origin));
+                return Ok(self.answer(text, origin, stop));
+            }
+            let (handed, calls) = self.handed(calls);
+            if !handed.is_empty() {
+                self.do_own(calls).await?;
+                return Ok(Answer { handed, ..self.answer(text, origin, stop) });
             }
             if self.rounds >= self.most_rounds() {
                 self.refuse_round(&calls).await?;
@@ -160,7 +170,7 @@ impl Run<'_> {
         }
     }
 
-    fn answer(self, text: String, origin: Origin) -> Answer {
+    fn answer(self, text: String, origin: Origin, stop_reason: StopReason) -> Answer {
         let context_tokens = self.before.tokens;
         Answer {
             entries: self.unsaid.entries,
@@ -170,6 +180,8 @@ impl Run<'_> {
             limit: self.limit,
             context_tokens,
             sent: self.sent,
+            handed: Vec::new(),
+            stop_reason,
         }
     }
 
@@ -181,7 +193,7 @@ impl Run<'_> {
 
     /// The list of tools stays the same to the end: a shorter one would empty the provider's cache.
     fn choice(&self) -> ToolChoice {
-        if self.limit.is_some() { ToolChoice::None } else { ToolChoice::Auto }
+        if self.limit.is_some() { ToolChoice::None } else { self.brought_choice() }
     }
 
     /// The model called tools once more than it may. It learns so, and answers without them.

@@ -18,7 +18,7 @@ pub(super) fn by_hand() -> Origin {
 }
 
 /// The calls of an answer, in order.
-pub(crate) fn calls_of(message: &Message) -> Vec<ToolCall> {
+pub fn calls_of(message: &Message) -> Vec<ToolCall> {
     let Message::Assistant { content, origin, .. } = message else { return Vec::new() };
     let source = if is_by_hand(origin) { ToolSource::User } else { ToolSource::Model };
     calls_in(content, source)

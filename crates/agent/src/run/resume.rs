@@ -7,7 +7,7 @@ use super::log::Unsaid;
 use super::past::{by_hand, calls_made, calls_of, rounds_of, step_limit};
 use super::room::Before;
 use super::work::{failed, sent_here};
-use super::{Parts, Run, Stop, Turn};
+use super::{Parts, Run, Stop, Turn, brought};
 use crate::context::{Line, history, system};
 use crate::toolbox::Recalled;
 
@@ -26,15 +26,18 @@ impl<'a> Run<'a> {
         };
         let mut context = parts.journal.context(&turn.lease, limits).await?;
         let own = take_own(&mut context, turn);
-        let mut lines = history(&context, turn.spec.limits.history);
+        let brought = if context.begun { &[] } else { brought::answers(&turn.spec, &turn.input) };
+        let mut lines = history(&context, brought, turn.spec.limits.history);
         lines.extend(own.iter().filter_map(line));
-        let tools = if turn.spec.tools.model { parts.tools.specs() } else { &[] };
-        let system = system(&turn.scene, tools);
-        let before = Before::new(&context, &system, tools, &lines);
+        let tools = brought::tools(&turn.spec, parts.tools.specs());
+        let mut system = system(&turn.scene, &tools);
+        system.extend(brought::instructions(&turn.spec));
+        let before = Before::new(&context, &system, &tools, &lines);
         let mut run = Self {
             turn,
             parts,
             system,
+            tools,
             before,
             lines,
             unsaid: Unsaid::default(),
@@ -55,19 +58,19 @@ impl<'a> Run<'a> {
             run.limit = step_limit(&own);
             run.sent = run.calls.iter().filter_map(|(_, result)| sent_here(result)).collect();
         } else {
-            run.say(turn.input.clone())?;
+            run.say_brought()?;
         }
         Ok(run)
     }
 
     /// The answer of an earlier attempt that only lacks its end.
-    pub(super) fn answered_before(&self) -> Option<(String, Origin)> {
+    pub(super) fn answered_before(&self) -> Option<(String, Origin, StopReason)> {
         if !self.unsaid.entries.is_empty() {
             return None;
         }
         match &self.lines.last()?.message {
-            message @ Message::Assistant { origin, .. } if calls_of(message).is_empty() => {
-                Some((message.text(), origin.clone()))
+            message @ Message::Assistant { origin, stop_reason, .. } if calls_of(message).is_empty() => {
+                Some((message.text(), origin.clone(), *stop_reason))
             }
             _ => None,
         }

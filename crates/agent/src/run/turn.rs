@@ -1,6 +1,6 @@
 //! What a run works on, and how it can end.
 
-use tidegate_protocol::{ErrorBody, Message, Origin, RunSpec, ToolCall, ToolError, ToolResult};
+use tidegate_protocol::{ErrorBody, Message, Origin, RunSpec, StopReason, ToolCall, ToolError, ToolResult};
 use tidegate_storage::{Lease, NewEntry};
 
 use crate::context::{Pruning, Scene};
@@ -102,6 +102,10 @@ pub struct Answer {
     pub context_tokens: u64,
     /// What the run's own tools have sent to where this answer goes.
     pub sent: Vec<String>,
+    /// Calls that whoever asked has to run: the answer to their results comes with the next run.
+    pub handed: Vec<ToolCall>,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
 }
 
 /// The model called tools once more after its last round.

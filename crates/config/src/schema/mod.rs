@@ -13,6 +13,7 @@ mod channels;
 mod egress;
 mod env;
 mod gateway;
+mod hooks;
 mod logging;
 mod mcp;
 mod memory_search;
@@ -38,6 +39,7 @@ pub use channels::{ChannelSettings, Channels, LocalAccount, LocalChannel};
 pub use egress::{Egress, EgressCredential, HostLists};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
+pub use hooks::{HookAction, HookMapping, HookMatch, Hooks, WakeMode};
 pub use logging::{LogLevel, Logging, RedactSensitive};
 pub use mcp::{Mcp, McpOauth, McpSandbox, McpServer, McpTools};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
@@ -108,6 +110,8 @@ pub struct Config {
     pub storage: Storage,
     /// What is written to the log.
     pub logging: Logging,
+    /// Webhooks.
+    pub hooks: Hooks,
     /// What people see.
     pub ui: Ui,
 }

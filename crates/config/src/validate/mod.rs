@@ -5,6 +5,7 @@
 //! nothing is left to complain about. Pure: no file, no environment.
 
 mod custom;
+mod hooks;
 mod hosts;
 mod mcp;
 mod rules;
@@ -36,6 +37,7 @@ pub(crate) fn problems(resolved: &Value, source: &Value) -> Vec<Problem> {
     hosts::check(&view, &mut found);
     mcp::check(&view, &mut found);
     services::check(&view, &mut found);
+    hooks::check(&view, &mut found);
     found
 }
 

@@ -45,7 +45,7 @@ impl Settings {
     }
 
     /// The models somebody may choose from, as they would write them.
-    pub(crate) fn choosable(&self, agent: &AgentId) -> Vec<String> {
+    pub fn choosable(&self, agent: &AgentId) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         let usual = self.chain(agent, &Wish::default()).unwrap_or_default();
         let offered = self.offered().into_iter().chain(usual).filter(|model| model.provider != OFFLINE);

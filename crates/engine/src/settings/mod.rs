@@ -93,6 +93,16 @@ impl Settings {
         &self.catalogue
     }
 
+    /// The hash of the text these came from.
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// Which webhooks are taken.
+    pub fn hooks(&self) -> &tidegate_config::schema::Hooks {
+        &self.config.hooks
+    }
+
     /// Where days begin and end.
     pub fn zone(&self) -> &Zone {
         &self.zone

@@ -28,6 +28,13 @@ pub enum Answering {
 }
 
 impl Engine {
+    /// Whether a tool that is there has an argument of this name.
+    pub fn takes_argument(&self, tool: &str, argument: &str) -> bool {
+        let registry = self.core.toolbox.now();
+        let found = registry.find(tool);
+        found.is_some_and(|tool| tool.spec().input_schema["properties"].get(argument).is_some())
+    }
+
     /// The newest first.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, EngineError> {
         Ok(self.core.store.approvals(&self.core.tenant, filter).await?)

@@ -159,7 +159,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The bytes of a `data:` address. What it says about its kind is not believed.
-fn decode(data: &str, cap: u64) -> Result<Vec<u8>, ToolFailure> {
+pub(super) fn decode(data: &str, cap: u64) -> Result<Vec<u8>, ToolFailure> {
     let (kind, payload) =
         data.split_once(',').ok_or_else(|| ToolFailure::arguments("the data: address has no comma"))?;
     if after(kind.rsplit(';').next().unwrap_or_default(), "base64") != Some("") {
@@ -179,7 +179,7 @@ fn decode(data: &str, cap: u64) -> Result<Vec<u8>, ToolFailure> {
     Ok(bytes)
 }
 
-async fn fetch(client: &Client, url: &str, cap: u64) -> Result<(String, Vec<u8>), ToolFailure> {
+pub(super) async fn fetch(client: &Client, url: &str, cap: u64) -> Result<(String, Vec<u8>), ToolFailure> {
     let mut headers = Headers::default();
     headers.set("accept", "image/png, image/jpeg, image/gif, image/webp");
     let call = Call {

@@ -8,6 +8,7 @@ mod allow;
 mod approvals;
 mod browser;
 mod image;
+mod image_brought;
 mod image_look;
 mod image_source;
 mod invoke;

@@ -2,9 +2,12 @@
 
 pub(crate) mod approvals;
 pub(crate) mod ask;
+pub(crate) mod audit;
 pub(crate) mod branches;
+pub(crate) mod config;
 pub(crate) mod feed;
 pub(crate) mod health;
+pub(crate) mod invoke;
 pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod messages;

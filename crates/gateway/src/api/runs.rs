@@ -1,15 +1,21 @@
-//! Ending runs: one, or all that are under way.
+//! Runs: reading about them, and ending one or all that are under way.
 
 use axum::extract::{Path, Request, State};
-use tidegate_engine::StopFilter;
-use tidegate_protocol::api::{StopRuns, StoppedRun, StoppedRuns};
-use tidegate_protocol::{ErrorCode, RunId};
-use tidegate_storage::{AbortOutcome, RunRow};
+use axum::http::Uri;
+use tidegate_engine::{StopFilter, said};
+use tidegate_protocol::api::{RunList, RunView, StopRuns, StoppedRun, StoppedRuns};
+use tidegate_protocol::{ErrorCode, RunId, RunState};
+use tidegate_storage::{AbortOutcome, RunFilter, RunLookup, RunRow};
 
 use crate::answer::{Answered, Refusal, json, no_content};
 use crate::body;
 use crate::gate::Gate;
 use crate::names::key_of;
+use crate::query;
+
+/// Runs that are listed, and how many may be.
+const LISTED: u32 = 50;
+const MOST_LISTED: u32 = 500;
 
 pub(crate) async fn abort(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
     let missing = || Refusal::new(ErrorCode::NotFound, format!("run {id} does not exist"));
@@ -35,6 +41,57 @@ pub(crate) async fn stop(State(gate): State<Gate>, request: Request) -> Answered
     };
     let stopped = engine.stop_all(&gate.principal(), &filter).await?;
     json(&StoppedRuns { runs: stopped.iter().map(line).collect() })
+}
+
+/// The newest runs; `session` and `state` narrow them.
+pub(crate) async fn list(State(gate): State<Gate>, uri: Uri) -> Answered {
+    let engine = gate.engine();
+    let asked = query::pairs(uri.query());
+    let session = asked.get("session").map(|name| key_of(engine.settings(), engine.tenant(), None, name));
+    let state = asked.get("state").map(|state| RunState::parse(state));
+    if let Some(RunState::Unknown(state)) = &state {
+        let known = RunState::KNOWN.join(", ");
+        return Err(Refusal::new(
+            ErrorCode::BadRequest,
+            format!("there is no state {state:?}; known: {known}"),
+        ));
+    }
+    let limit = query::limit(&asked, LISTED, MOST_LISTED)?;
+    let filter = RunFilter { state, session: session.transpose()?, limit, ..RunFilter::default() };
+    let rows = engine.library().runs(engine.tenant(), filter).await?;
+    json(&RunList { runs: rows.iter().map(|row| view(row, None)).collect() })
+}
+
+pub(crate) async fn show(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
+    let missing = || Refusal::new(ErrorCode::NotFound, format!("run {id} does not exist"));
+    let run: RunId = id.parse().map_err(|_| missing())?;
+    let (engine, library) = (gate.engine(), gate.engine().library());
+    let row = library.run(engine.tenant(), &RunLookup::Id(run)).await?.ok_or_else(missing)?;
+    let answer = match row.state {
+        RunState::Completed => said(library, engine.tenant(), &row).await?,
+        _ => None,
+    };
+    json(&view(&row, answer))
+}
+
+fn view(row: &RunRow, answer: Option<String>) -> RunView {
+    RunView {
+        run_id: row.id,
+        request_id: row.client_key.clone(),
+        session: row.key.to_string(),
+        session_id: row.session,
+        state: row.state.clone(),
+        attempt: row.attempt,
+        actor: row.actor.clone(),
+        text: row.input.text(),
+        answer,
+        models: row.spec.models.clone(),
+        usage: row.usage,
+        error: row.error.clone(),
+        created_at: row.created_at,
+        started_at: row.started_at,
+        finished_at: row.finished_at,
+    }
 }
 
 fn line(row: &RunRow) -> StoppedRun {

@@ -1,10 +1,11 @@
-//! From a list of chat messages to one input: the newest question, with what came before it as context. Pure.
+//! From what was said to one text: the newest question, with what came before it as context. Pure.
+//!
+//! For conversations that are kept here: what a program remembers of them is context, not their log.
 
-use serde_json::Value;
+use super::said::{Said, texts_of};
 
 const BEFORE: &str = "[Chat messages since your last reply - for context]";
 const NOW: &str = "[Current message - respond to this]";
-const INSTRUCTIONS: &str = "[Instructions from the caller]";
 
 /// What a list of messages asks.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,41 +24,34 @@ struct Line {
 }
 
 impl Prompt {
-    pub(super) fn read(messages: &[Value]) -> Self {
-        let mut instructions = Vec::new();
-        let mut lines = Vec::new();
-        for message in messages {
-            let body = text(&message["content"]);
-            let body = body.trim();
-            if body.is_empty() {
-                continue;
-            }
-            let (sender, asks) = match message["role"].as_str() {
-                Some("system" | "developer") => {
-                    instructions.push(body.to_owned());
-                    continue;
-                }
-                Some("user") => ("User".to_owned(), true),
-                Some("assistant") => ("Assistant".to_owned(), false),
-                Some("tool" | "function") => {
-                    let name = message["name"].as_str().map(str::trim).filter(|name| !name.is_empty());
-                    (name.map_or_else(|| "Tool".to_owned(), |name| format!("Tool:{name}")), true)
-                }
-                _ => continue,
-            };
-            lines.push(Line { sender, body: body.to_owned(), asks });
-        }
-        let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
-        Self { message: message(&lines), instructions }
+    pub(super) fn read(said: &[Said]) -> Self {
+        let lines: Vec<_> = said.iter().filter_map(line).collect();
+        Self { message: message(&lines), instructions: instructions(said) }
     }
+}
 
-    /// One text for the agent.
-    pub(super) fn input(&self) -> String {
-        match &self.instructions {
-            Some(instructions) => format!("{INSTRUCTIONS}\n{instructions}\n\n{}", self.message),
-            None => self.message.clone(),
+/// All instructions as one text.
+pub(super) fn instructions(said: &[Said]) -> Option<String> {
+    let texts = said.iter().filter_map(|said| match said {
+        Said::Instructions(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+        _ => None,
+    });
+    let all = texts.collect::<Vec<_>>().join("\n\n");
+    (!all.is_empty()).then_some(all)
+}
+
+fn line(said: &Said) -> Option<Line> {
+    let (sender, body, asks) = match said {
+        Said::Instructions(_) => return None,
+        Said::User { parts } => ("User".to_owned(), texts_of(parts), true),
+        Said::Assistant { text, .. } => ("Assistant".to_owned(), text.clone(), false),
+        Said::Result { label, text, .. } => {
+            let sender = label.as_ref().map_or_else(|| "Tool".to_owned(), |label| format!("Tool:{label}"));
+            (sender, text.clone(), true)
         }
-    }
+    };
+    let body = body.trim();
+    (!body.is_empty()).then(|| Line { sender, body: body.to_owned(), asks })
 }
 
 fn message(lines: &[Line]) -> String {
@@ -71,24 +65,11 @@ fn message(lines: &[Line]) -> String {
     format!("{BEFORE}\n{}\n\n{NOW}\n{}", before.join("\n"), show(current))
 }
 
-/// The text of a content: a string, or the text parts of a list.
-fn text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let is_text = |part: &&Value| matches!(part["type"].as_str(), Some("text" | "input_text"));
-            let texts: Vec<_> =
-                parts.iter().filter(is_text).filter_map(|part| part["text"].as_str()).collect();
-            texts.join("\n")
-        }
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::said::of_messages;
     use super::*;
 
     #[test]
@@ -113,29 +94,24 @@ mod tests {
                 json!([user("q"), {"role": "function", "content": "res", "name": "f"}, assistant("ok")]),
                 "[Chat messages since your last reply - for context]\nUser: q\n\n[Current message - respond to this]\nTool:f: res",
             ),
-            (
-                json!([user("a\n\nb"), user("c")]),
-                "[Chat messages since your last reply - for context]\nUser: a\n\nb\n\n[Current message - respond to this]\nUser: c",
-            ),
         ] {
-            let prompt = Prompt::read(messages.as_array().unwrap());
+            let prompt = Prompt::read(&of_messages(messages.as_array().unwrap()));
             assert_eq!(prompt.message, expected, "{messages}");
             assert_eq!(prompt.instructions, None);
         }
     }
 
     #[test]
-    fn instructions_stand_before_the_question() {
+    fn instructions_are_apart_from_the_question() {
         let messages = json!([
             {"role": "system", "content": "be brief"},
             {"role": "developer", "content": [{"type": "text", "text": "in verse"}]},
             {"role": "user", "content": "hi"},
         ]);
-        let prompt = Prompt::read(messages.as_array().unwrap());
+        let prompt = Prompt::read(&of_messages(messages.as_array().unwrap()));
         assert_eq!(
             (prompt.message.as_str(), prompt.instructions.as_deref()),
             ("hi", Some("be brief\n\nin verse"))
         );
-        assert_eq!(prompt.input(), "[Instructions from the caller]\nbe brief\n\nin verse\n\nhi");
     }
 }

@@ -54,9 +54,23 @@ impl House {
         house
     }
 
+    /// The same with a configuration.
+    pub(crate) async fn configured(config: &serde_json::Value) -> Self {
+        let house = Self::with(Some(config)).await;
+        house.models.open();
+        house
+    }
+
     /// Answers come piece by piece, as the test lets them.
     pub(crate) async fn held() -> Self {
+        Self::with(None).await
+    }
+
+    async fn with(said: Option<&serde_json::Value>) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        if let Some(said) = said {
+            std::fs::write(folder.path().join("config.json5"), said.to_string()).unwrap();
+        }
         let home = Home::at(folder.path());
         let lock = home.lock(Duration::ZERO, "test").await.unwrap();
         let place = Location::Sqlite { path: home.database() };

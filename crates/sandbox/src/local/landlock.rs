@@ -1,6 +1,6 @@
 //! Profile `local` without bubblewrap: Landlock and seccomp hold programs on the machine itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -9,6 +9,7 @@ mod agent;
 mod config;
 mod elsewhere;
 mod exec;
+mod gateway;
 mod models;
 mod on_purpose;
 mod sessions;
@@ -51,7 +52,10 @@ pub(crate) fn in_and_out<T: DeserializeOwned>(case: &Value) -> Result<(T, Value)
 fn answer_of(group: &str) -> Option<Answer> {
     let families =
         [text::answer_of, agent::answer_of, sessions::answer_of, models::answer_of, exec::answer_of];
-    families.into_iter().chain([config::answer_of as fn(&str) -> Option<Answer>]).find_map(|of| of(group))
+    families
+        .into_iter()
+        .chain([config::answer_of as fn(&str) -> Option<Answer>, gateway::answer_of])
+        .find_map(|of| of(group))
 }
 
 /// What came of a file.

@@ -51,6 +51,26 @@ const TABLE: &[(&str, Matcher, &str)] = &[
         "an address behind NAT64 is judged as the one it leads to",
     ),
     (
+        "hook_template",
+        |case, ours| text(&case["in"], "template").contains(".length") && *ours == "",
+        "a list has no key `length` in the body that was sent",
+    ),
+    (
+        "hook_config",
+        |case, ours| {
+            let hooks = &case["in"]["hooks"];
+            ours.is_string() && (hooks["enabled"].is_string() || hooks["maxBodyBytes"].as_i64() < Some(0))
+        },
+        "a wrong value is named when the configuration is read, and not passed over",
+    ),
+    (
+        "hook_token",
+        |case, ours| {
+            case["out"]["fromQuery"] == true && ours["fromQuery"] == true && ours.get("token").is_none()
+        },
+        "a token in an address ends up in logs: it is refused",
+    ),
+    (
         "exec",
         |case, ours| substitutes(text(case, "c")) && ours[0] == false,
         "double quotes do not stop a substitution: it would run any command behind an allowed word",

@@ -106,3 +106,24 @@ fn what_is_no_file_of_groups_is_refused() {
         assert!(run(text).is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn what_programs_send_over_http_is_put_to_the_gateways_own_decisions() {
+    let file = r#"{
+        "openai_prompt": [{"in": [{"role": "user", "content": "hi"}], "out": {"message": "hi"}}],
+        "openresponses_prompt": [{"in": "hello", "out": {"message": "hello"}}],
+        "openai_routing": [{
+            "in": {"headers": {"authorization": "Bearer t"}, "model": "moltbot:ops", "user": "U"},
+            "out": {"agentId": "ops", "bearer": "t", "sessionKey": "agent:ops:openai-user:u"}
+        }],
+        "hook_template": [{
+            "in": {"template": "{{a[0]}} {{x", "ctx": {"payload": {"a": [1]}, "headers": {}, "path": "p", "query": {}}},
+            "out": "1 {{x"
+        }],
+        "hook_wake_payload": [{"in": {"text": " "}, "out": {"ok": false, "error": "text required"}}],
+        "hook_config": [{"in": {"hooks": {"enabled": true}}, "err": {"message": "hooks.enabled requires hooks.token"}}],
+        "hook_token": [{"in": {"headers": {}, "url": "/x?token=c"}, "out": {"token": "c", "fromQuery": true}}]
+    }"#;
+    let report = run(file).unwrap();
+    assert_eq!((report.passed, report.failed, report.skipped), (6, 0, 1), "{}", report.text());
+}

@@ -42,7 +42,7 @@ fn log(messages: &[Message]) -> Context {
 }
 
 fn shown(context: &Context, turns: u32) -> Vec<Message> {
-    history(context, turns).into_iter().map(|line| line.message).collect()
+    history(context, &[], turns).into_iter().map(|line| line.message).collect()
 }
 
 /// The recorded cases' way to write a conversation: a role, with a result's id, and `!` if it is an error.
@@ -132,7 +132,7 @@ fn half_a_turn_is_dropped_without_a_summary_and_kept_behind_one() {
     assert_eq!(shown(&context, 1), half);
     // Nobody's question is left of it.
     let context = log(&half[..3]);
-    let left = history(&context, 5);
+    let left = history(&context, &[], 5);
     assert_eq!(names(&left), ["user", "assistant", "toolResult:a", "assistant"]);
     assert_eq!(left[0].seq, Some(1));
 }

@@ -38,7 +38,7 @@ fn tools() -> Vec<ToolSpec> {
 fn request(messages: &[Message]) -> Request {
     let entries = messages.iter().zip(1..);
     let entries = entries.map(|(message, seq)| entry(seq, EntryBody::Message(message.clone()))).collect();
-    let lines = history(&Context { entries, ..Context::default() }, u32::MAX);
+    let lines = history(&Context { entries, ..Context::default() }, &[], u32::MAX);
     let all: Vec<Message> = lines.into_iter().map(|line| line.message).collect();
     let tools = tools();
     Request {

@@ -25,7 +25,7 @@ fn assert_paired(world: &World) {
             }
             other => {
                 assert!(open.is_empty(), "{:?}", state.log);
-                open = past::calls_of(other).into_iter().map(|call| call.id).collect();
+                open = calls_of(other).into_iter().map(|call| call.id).collect();
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A world in memory that a run takes place in: it can be cut off anywhere and begun again.
 
+mod brought;
 mod crashes;
 mod joining;
 mod rounds;
@@ -176,7 +177,7 @@ fn short(body: &EntryBody) -> String {
     match body {
         EntryBody::Message(Message::User { .. }) => format!("user {}", body.message().unwrap().text()),
         EntryBody::Message(message @ Message::Assistant { .. }) => {
-            let calls: Vec<String> = past::calls_of(message).into_iter().map(|call| call.id).collect();
+            let calls: Vec<String> = calls_of(message).into_iter().map(|call| call.id).collect();
             format!("agent {}[{}]", message.text(), calls.join(" "))
         }
         EntryBody::Message(message @ Message::ToolResult { tool_call_id, .. }) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_client::{Client, ClientError};
 use tidegate_engine::Answer;
 use tidegate_protocol::api::{ApprovalView, Ask, AskAnswer, AskEvent};
-use tidegate_protocol::{ErrorCode, RunEventBody, RunId, RunSpec};
+use tidegate_protocol::{ErrorCode, RunEventBody, RunId, RunSpec, StopReason};
 use tidegate_runtime::Shutdown;
 use tokio::sync::mpsc;
 
@@ -112,5 +112,8 @@ fn read(answer: AskAnswer) -> Answer {
         usage: answer.usage,
         calls: answer.calls.into_iter().map(|line| (line.call, line.result)).collect(),
         tool_error: answer.tool_error,
+        // Nobody who asks here brings tools.
+        handed: Vec::new(),
+        stop_reason: StopReason::Stop,
     }
 }
