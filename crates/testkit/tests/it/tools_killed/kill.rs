@@ -324,9 +324,10 @@ fn about_something(story: Story, tally: Tally) {
 }
 
 /// Lets a host die there. A hit that it does not come to is made up for by the first, and a point that only a host
-/// passes which finds something to recover by a death before it.
+/// passes which finds something to recover by a death before it. On a machine that does much else somebody may write too
+/// late to join a run, so each is tried twice.
 fn die(stage: &mut Stage, dice: &mut Dice, death: &Death) {
-    for (hit, recovering) in [(death.hit, false), (1, false), (1, true)] {
+    for (hit, recovering) in [(death.hit, false), (1, false), (1, true), (1, false), (1, true)] {
         stage.post(dice);
         if recovering {
             let ended = stage.live(&[("TIDEGATE_FAULT", "engine.run.claimed=kill")]);
