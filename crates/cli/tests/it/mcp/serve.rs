@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 
 /// Far more than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 struct Peer {
     child: Child,
@@ -32,15 +32,14 @@ impl Peer {
             .unwrap();
         let (to, lines) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::Builder::new()
-            .spawn(move || {
-                for line in out.lines().map_while(Result::ok) {
-                    if to.send(serde_json::from_str(&line).unwrap()).is_err() {
-                        return;
-                    }
+        let reading = move || {
+            for line in out.lines().map_while(Result::ok) {
+                if to.send(serde_json::from_str(&line).unwrap()).is_err() {
+                    return;
                 }
-            })
-            .unwrap();
+            }
+        };
+        drop(tidegate_runtime::spawn_thread("answers", reading).unwrap());
         let mut peer = Self { child, lines, news: Vec::new(), next: 0 };
         let us = json!({"name": "test", "version": "1"});
         let hello = peer.ask(
