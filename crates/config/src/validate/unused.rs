@@ -147,6 +147,7 @@ mod tests {
         "tools.web",
         "ui.language",
         "gateway",
+        "hooks",
         "logging.level",
     ];
 
