@@ -8,6 +8,7 @@ mod invoke;
 mod list;
 mod remedy;
 
+use std::sync::Arc;
 use std::path::PathBuf;
 
 pub(super) use explain::explain;
@@ -49,7 +50,7 @@ struct Known {
     absent: Vec<(String, String)>,
     scope: Scope,
     place: Place,
-    pipeline: Pipeline,
+    pipeline: Arc<Pipeline>,
     trust: Trust,
     /// What the configuration says about tools.
     tools: Tools,
