@@ -151,10 +151,21 @@ impl ConfigFile {
         env: &Env,
         now_ms: i64,
     ) -> Result<Edited, EditError> {
+        self.edit_all(std::slice::from_ref(change), base_hash, env, now_ms)
+    }
+
+    /// Changes several keys, all or none: only what comes of all of them is checked.
+    pub fn edit_all(
+        &self,
+        changes: &[Change],
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
         // Once without the lock: a change that is refused makes nothing, not even the folder of the lock.
-        self.plan(change, base_hash, env)?;
+        self.plan(changes, base_hash, env)?;
         let _lock = self.lock()?;
-        let Plan { current, previous_hash, edited, before, after } = self.plan(change, base_hash, env)?;
+        let Plan { current, previous_hash, edited, before, after } = self.plan(changes, base_hash, env)?;
         let text = current.as_deref().unwrap_or(NEW_FILE);
         if current.is_some() {
             self.save(text, &before, now_ms)?;
@@ -173,12 +184,15 @@ impl ConfigFile {
     }
 
     /// What a change would do, if it may be made.
-    fn plan(&self, change: &Change, base_hash: Option<&str>, env: &Env) -> Result<Plan, EditError> {
+    fn plan(&self, changes: &[Change], base_hash: Option<&str>, env: &Env) -> Result<Plan, EditError> {
         let current = self.read()?;
         let previous_hash = hash_of(current.as_deref().unwrap_or_default().as_bytes());
         check_base(base_hash, &previous_hash)?;
         let text = current.as_deref().unwrap_or(NEW_FILE);
-        let edited = edit::apply(text, change).map_err(|error| self.edit_error(error))?;
+        let mut edited = text.to_owned();
+        for change in changes {
+            edited = edit::apply(&edited, change).map_err(|error| self.edit_error(error))?;
+        }
         let before = self.outcome(text, env);
         let after = self.outcome(&edited, env);
         if let Some(problems) = refusal(before.problems(), after.problems()) {
