@@ -11,4 +11,6 @@ mod login;
 mod messages;
 mod models;
 mod openai;
+mod reference;
 mod wire;
+mod ws;
