@@ -53,6 +53,7 @@ bench-agent: ## Measure turns of long conversations against those of short ones
 generate: ## Write the generated files anew: schemas, types, reference pages
 	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-config --test it reference
 	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-gateway --test it generated
+	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-gateway --test it reference
 	@export TIDEGATE_BLESS=1; $(CARGO) test --locked --quiet --package tidegate-guards --test it generated
 
 lint: ## Clippy on every target, warnings are errors

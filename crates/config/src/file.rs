@@ -56,6 +56,11 @@ pub struct Edited {
     pub warnings: Vec<Problem>,
 }
 
+/// A text after all of some changes, one after the other.
+fn all(text: &str, changes: &[Change]) -> Result<String, TextError> {
+    changes.iter().try_fold(text.to_owned(), |text, change| edit::apply(&text, change))
+}
+
 /// A change that may be made.
 struct Plan {
     /// The text of the file now; absent when there is none.
@@ -156,8 +161,18 @@ impl ConfigFile {
         env: &Env,
         now_ms: i64,
     ) -> Result<Edited, EditError> {
-        let changed = |text: &str| edit::apply(text, change);
-        self.rewrite(&changed, base_hash, env, now_ms)
+        self.edit_all(std::slice::from_ref(change), base_hash, env, now_ms)
+    }
+
+    /// Changes several keys, all or none: only what comes of all of them is checked.
+    pub fn edit_all(
+        &self,
+        changes: &[Change],
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
+        self.rewrite(&|text| all(text, changes), base_hash, env, now_ms)
     }
 
     /// Changes every key that a merge patch names, all of them or none, and checks the result as [`edit`](Self::edit)
@@ -166,7 +181,7 @@ impl ConfigFile {
         let changed = |text: &str| {
             let document = crate::document::parse(text).map_err(TextError::Unreadable)?;
             let changes = crate::patch::changes(&document, patch).map_err(TextError::Path)?;
-            changes.iter().try_fold(text.to_owned(), |text, change| edit::apply(&text, change))
+            all(text, &changes)
         };
         self.rewrite(&changed, Some(base_hash), env, now_ms)
     }

@@ -44,6 +44,11 @@ pub use schema::Config;
 pub use shape::json_schema;
 pub use value::{ValueError, parse_value};
 
+/// Reads a text as a config file is read, without includes, variables or a check.
+pub fn parse_document(text: &str) -> Result<serde_json::Value, Vec<Problem>> {
+    document::parse(text)
+}
+
 /// The key that was probably meant by a path that no key has.
 pub fn suggest(path: &KeyPath) -> Option<String> {
     validate::for_path(path)

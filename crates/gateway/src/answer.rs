@@ -30,6 +30,10 @@ impl Refusal {
         Self::from(ErrorBody::new(code, message))
     }
 
+    pub(crate) fn body(&self) -> &ErrorBody {
+        &self.body
+    }
+
     /// With a status that is not the code's usual one.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;

@@ -14,7 +14,9 @@ use crate::error::ServeError;
 use crate::hooks::Hooks;
 use crate::login::Codes;
 use crate::server::Server;
-use crate::token::LocalToken;
+use crate::token::{LocalToken, random_text};
+use crate::ws::devices::Devices;
+use crate::ws::hub::Hub;
 
 /// The release that answers.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -94,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) hooks: Option<Hooks>,
     /// What goes on without the connection that began it.
     pub(crate) tasks: TaskTracker,
+    /// Who is connected over sockets.
+    pub(crate) hub: Arc<Hub>,
 }
 
 /// Through which door a request came.
@@ -113,10 +117,23 @@ pub(crate) struct Gate {
     pub(crate) closing: Shutdown,
 }
 
+/// The devices of the home, and nobody connected yet.
+fn hub_of(engine: &Engine, options: &Options) -> Hub {
+    // Without a token of the home nobody is given one that outlives this process.
+    let passing = || {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map(|()| key).unwrap_or_default()
+    };
+    let key = options.token.as_ref().map_or_else(passing, LocalToken::device_key);
+    let boot = random_text::<12>().unwrap_or_else(|_| options.clock.now_ms().to_string());
+    Hub::new(boot, Devices::load(&engine.home().credentials().join("devices.json"), key))
+}
+
 impl Gateway {
     pub fn new(engine: Engine, options: Options) -> Self {
         let started_at = options.clock.now_ms();
         let hooks = Hooks::of(engine.settings().hooks());
+        let hub = Arc::new(hub_of(&engine, &options));
         let shared = Shared {
             engine,
             options,
@@ -125,6 +142,7 @@ impl Gateway {
             address: OnceLock::new(),
             hooks,
             tasks: TaskTracker::new(),
+            hub,
         };
         Self { shared: Arc::new(shared) }
     }

@@ -25,6 +25,7 @@ include!(concat!(env!("OUT_DIR"), "/page.rs"));
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Whatever no route has: a file of the page, or nothing.
+#[allow(clippy::unused_async, reason = "the shape of a handler")]
 pub(crate) async fn page(State(gate): State<Gate>, request: Request) -> Answered {
     if let Some(hooks) = &gate.shared.hooks
         && let Some(name) = hooks.below(request.uri().path()).map(str::to_owned)

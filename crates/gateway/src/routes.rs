@@ -8,7 +8,7 @@ use tidegate_protocol::ErrorCode;
 use crate::access::{Access, Guard, door, guard};
 use crate::answer::Refusal;
 use crate::gate::Gate;
-use crate::{api, openai, openapi, page};
+use crate::{api, openai, openapi, page, ws};
 
 /// An address of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ routes! {
 pub(crate) fn router(gate: Gate) -> Router {
     table(&gate)
         .method_not_allowed_fallback(wrong_method)
-        .fallback(page::page)
+        .fallback(ws::socket_or_page)
         .layer(from_fn_with_state(gate.clone(), door))
         .with_state(gate)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate_runtime::{Shutdown, Task, fault, socket, spawn};
@@ -19,6 +20,7 @@ use crate::checks::Origins;
 use crate::error::ServeError;
 use crate::gate::{Entrance, Gate, Shared};
 use crate::routes::router;
+use crate::ws::ComesFrom;
 
 /// Connections at once; more wait in the system's queue.
 const CONNECTIONS: usize = 512;
@@ -153,9 +155,9 @@ async fn take_from_port(hall: &Hall, listener: &TcpListener) {
             () = hall.stop.requested() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, from)) => {
                 let _ = stream.set_nodelay(true);
-                hall.receive(stream, seat);
+                hall.receive(stream, Some(ComesFrom(from.ip())), seat);
             }
             Err(error) => hall.could_not_accept(&error).await,
         }
@@ -169,7 +171,7 @@ async fn take_from_socket(hall: &Hall, listener: &UnixListener) {
             () = hall.stop.requested() => return,
         };
         match accepted {
-            Ok((stream, _)) => hall.receive(stream, seat),
+            Ok((stream, _)) => hall.receive(stream, None, seat),
             Err(error) => hall.could_not_accept(&error).await,
         }
     }
@@ -190,14 +192,20 @@ impl Hall {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    fn receive<S>(&self, stream: S, seat: OwnedSemaphorePermit)
+    fn receive<S>(&self, stream: S, from: Option<ComesFrom>, seat: OwnedSemaphorePermit)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
-        let service = TowerToHyperService::new(self.router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            if let Some(from) = from {
+                request.extensions_mut().insert(from);
+            }
+            router.call(request)
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let stop = self.stop.clone();
         let task = async move {
             let mut connection = std::pin::pin!(connection);

@@ -66,6 +66,11 @@ impl LocalToken {
         self.keyed().chain_update("tidegate web session v1").finalize().into_bytes().into()
     }
 
+    /// The key that device tokens are derived with.
+    pub(crate) fn device_key(&self) -> [u8; 32] {
+        self.keyed().chain_update("tidegate device tokens v1").finalize().into_bytes().into()
+    }
+
     fn keyed(&self) -> Hmac<Sha256> {
         keyed(self.expose().as_bytes())
     }
@@ -100,7 +105,7 @@ fn tighten(path: &Path) -> io::Result<()> {
 }
 
 /// Whole or not at all: a torn token would lock everybody out.
-fn store(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn store(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let fresh = path.with_extension("new");

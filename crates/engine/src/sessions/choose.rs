@@ -23,6 +23,24 @@ impl Engine {
         }
         Ok(self.core.settings.as_chosen(&key.scope, spec, &chosen))
     }
+
+    /// What was chosen for a conversation.
+    pub async fn session_settings(&self, key: &SessionKey) -> Result<SessionSettings, EngineError> {
+        Ok(self.core.store.session_settings(key).await?)
+    }
+
+    /// Chooses for a conversation, in place of all that was chosen before.
+    pub async fn set_session_settings(
+        &self,
+        principal: &Principal,
+        key: &SessionKey,
+        chosen: SessionSettings,
+    ) -> Result<(), EngineError> {
+        let core = &self.core;
+        core.store.set_session_settings(principal, key, chosen, core.clock.now_ms()).await?;
+        core.unsealed.notify_one();
+        Ok(())
+    }
 }
 
 impl Core {

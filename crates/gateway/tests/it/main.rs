@@ -14,5 +14,7 @@ mod manage;
 mod messages;
 mod models;
 mod openai;
+mod reference;
 mod responses;
 mod wire;
+mod ws;

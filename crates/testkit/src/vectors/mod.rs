@@ -13,6 +13,7 @@ mod gateway;
 mod models;
 mod on_purpose;
 mod sessions;
+mod socket;
 mod text;
 
 use std::fmt::Write as _;
@@ -52,10 +53,9 @@ pub(crate) fn in_and_out<T: DeserializeOwned>(case: &Value) -> Result<(T, Value)
 fn answer_of(group: &str) -> Option<Answer> {
     let families =
         [text::answer_of, agent::answer_of, sessions::answer_of, models::answer_of, exec::answer_of];
-    families
-        .into_iter()
-        .chain([config::answer_of as fn(&str) -> Option<Answer>, gateway::answer_of])
-        .find_map(|of| of(group))
+    let others: [fn(&str) -> Option<Answer>; 3] =
+        [config::answer_of, gateway::answer_of, socket::answer_of];
+    families.into_iter().chain(others).find_map(|of| of(group))
 }
 
 /// What came of a file.

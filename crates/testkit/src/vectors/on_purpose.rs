@@ -7,6 +7,16 @@ type Matcher = fn(&Value, &Value) -> bool;
 
 const TABLE: &[(&str, Matcher, &str)] = &[
     (
+        "gateway_local",
+        |case, ours| !case["in"]["headers"]["x-forwarded-for"].is_null() && *ours == false,
+        "what a proxy's header says can be made up: whoever comes through one is not local",
+    ),
+    (
+        "device_verify",
+        |case, ours| text(&case["in"], "publicKey").is_empty() && ours["ok"] == false,
+        "what is no key has no name",
+    ),
+    (
         "reasoning_strip",
         |case, ours| in_code(case, "text") && ours[0] == case["text"],
         "a tag in code is text that people asked about, not a thought",

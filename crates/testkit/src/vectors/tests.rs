@@ -127,3 +127,23 @@ fn what_programs_send_over_http_is_put_to_the_gateways_own_decisions() {
     let report = run(file).unwrap();
     assert_eq!((report.passed, report.failed, report.skipped), (6, 0, 1), "{}", report.text());
 }
+
+#[test]
+fn the_socket_is_asked_as_its_clients_ask_it() {
+    let file = r#"{
+        "error_shape": [{"in": {"code": "NOT_PAIRED", "message": "m"}, "out": {"code": "NOT_PAIRED", "message": "m"}}],
+        "protocol_validate": [
+            {"in": {"method": "agent.wait", "params": {}}, "out": {"ok": false, "error": "must have required property 'runId'"}},
+            {"in": {"method": "agent.wait", "params": {"runId": "r"}}, "out": {"ok": true, "error": null}}
+        ],
+        "gateway_local": [
+            {"in": {"remoteAddress": "127.0.0.1", "headers": {"host": "localhost"}}, "out": {"local": true}},
+            {"in": {"remoteAddress": "10.0.0.2", "headers": {"host": "localhost", "x-forwarded-for": "127.0.0.1"}}, "out": {"local": true}}
+        ]
+    }"#;
+    assert_eq!(sums(file), (4, 0, 1));
+    assert_eq!(
+        sums(r#"{"protocol_validate": [{"in": {"method": "tea.make", "params": {}}, "out": null}]}"#),
+        (0, 1, 0)
+    );
+}

@@ -1,0 +1,168 @@
+//! `chat.*`: a conversation as a person sees it on a screen.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate_engine::{StopFilter, Wish};
+use tidegate_protocol::SessionKey;
+use tidegate_storage::AbortOutcome;
+
+use super::agent::{Asking, find_run, no_attachments, submit, thinking};
+use super::{history, keys, sessions};
+use crate::gate::Gate;
+use crate::methods::Caller;
+use crate::ws::frame::WireError;
+
+/// Messages in an answer when nobody says how many.
+const MESSAGES: u32 = 200;
+/// Words that end what is under way in place of being said.
+const STOP_WORDS: [&str; 7] = ["/stop", "stop", "esc", "abort", "wait", "exit", "interrupt"];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
+pub(crate) struct ChatSend {
+    #[schemars(length(min = 1))]
+    session_key: String,
+    message: String,
+    #[schemars(length(min = 1))]
+    idempotency_key: String,
+    agent_id: Option<String>,
+    session_id: Option<String>,
+    thinking: Option<String>,
+    deliver: Option<bool>,
+    attachments: Option<Vec<Value>>,
+    timeout_ms: Option<u64>,
+    suppress_command_interpretation: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
+pub(crate) struct ChatHistory {
+    #[schemars(length(min = 1))]
+    session_key: String,
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    agent_id: Option<String>,
+    offset: Option<u32>,
+    max_chars: Option<u64>,
+    max_bytes: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChatAbort {
+    #[schemars(length(min = 1))]
+    session_key: String,
+    run_id: Option<String>,
+    agent_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
+pub(crate) struct ChatInject {
+    #[schemars(length(min = 1))]
+    session_key: String,
+    #[schemars(length(min = 1))]
+    message: String,
+    #[schemars(length(max = 100))]
+    label: Option<String>,
+}
+
+fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<SessionKey, WireError> {
+    Ok(keys::read(gate.engine().settings(), gate.engine().tenant(), agent, text)?)
+}
+
+pub(crate) async fn send(caller: Caller, params: ChatSend) -> Result<Value, WireError> {
+    let gate = &caller.gate;
+    no_attachments(params.attachments.as_ref())?;
+    let text = params.message.trim();
+    if text.is_empty() {
+        return Err(WireError::invalid("message or attachment required"));
+    }
+    let key = key_of(gate, params.agent_id.as_deref(), &params.session_key)?;
+    if STOP_WORDS.iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return stop(gate, key).await;
+    }
+    let wish = Wish {
+        timeout: params.timeout_ms.filter(|ms| *ms > 0).map(Duration::from_millis),
+        thinking: thinking(params.thinking.as_deref())?,
+        ..Wish::default()
+    };
+    let name = params.idempotency_key.as_str();
+    let commands = params.suppress_command_interpretation != Some(true);
+    let asking = Asking { key, text: text.to_owned(), name, space: "chat", wish, commands };
+    let submitted = submit(gate, asking).await?;
+    if !submitted.replayed {
+        return Ok(json!({ "runId": name, "status": "started" }));
+    }
+    let row = find_run(gate, name).await?;
+    let status = match row {
+        Some(row) if !row.state.is_terminal() => "in_flight",
+        Some(row) if row.error.is_some() => "error",
+        _ => "ok",
+    };
+    Ok(json!({ "runId": name, "status": status }))
+}
+
+/// Ends what is under way in a conversation and what waits there.
+async fn stop(gate: &Gate, key: SessionKey) -> Result<Value, WireError> {
+    let filter = StopFilter { session: Some(key), agent: None, waiting: true };
+    let ended = gate.engine().stop_all(&gate.principal(), &filter).await?;
+    let runs: Vec<String> =
+        ended.iter().map(|row| row.client_key.clone().unwrap_or_else(|| row.id.to_string())).collect();
+    Ok(json!({ "ok": true, "aborted": !runs.is_empty(), "runIds": runs }))
+}
+
+pub(crate) async fn abort(caller: Caller, params: ChatAbort) -> Result<Value, WireError> {
+    let gate = &caller.gate;
+    let key = key_of(gate, params.agent_id.as_deref(), &params.session_key)?;
+    let Some(name) = params.run_id.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
+        return stop(gate, key).await;
+    };
+    let nothing = || json!({ "ok": true, "aborted": false, "runIds": [] });
+    let Some(row) = find_run(gate, name).await? else { return Ok(nothing()) };
+    if row.key != key {
+        return Err(WireError::invalid("runId does not match sessionKey"));
+    }
+    match gate.engine().abort(&gate.principal(), row.id).await? {
+        AbortOutcome::Aborted => Ok(json!({ "ok": true, "aborted": true, "runIds": [name] })),
+        AbortOutcome::AlreadyEnded(_) | AbortOutcome::Begun | AbortOutcome::NotFound => Ok(nothing()),
+    }
+}
+
+pub(crate) async fn history(caller: Caller, params: ChatHistory) -> Result<Value, WireError> {
+    read(&caller.gate, &params).await
+}
+
+/// The same with what a page needs to begin.
+pub(crate) async fn startup(caller: Caller, params: ChatHistory) -> Result<Value, WireError> {
+    let gate = &caller.gate;
+    let mut answer = read(gate, &params).await?;
+    answer["metadata"] = json!({ "commands": [], "models": [] });
+    answer["cursor"] = gate.shared.hub.cursor();
+    Ok(answer)
+}
+
+async fn read(gate: &Gate, params: &ChatHistory) -> Result<Value, WireError> {
+    let key = key_of(gate, params.agent_id.as_deref(), &params.session_key)?;
+    let limit = params.limit.unwrap_or(MESSAGES);
+    let tail = history::tail(gate, &key, limit, params.offset.unwrap_or_default()).await?;
+    let session = keys::write(&key);
+    let settings = gate.engine().session_settings(&key).await?;
+    let mut answer = json!({
+        "sessionKey": session, "messages": tail.messages, "pendingInputs": [], "hasMore": tail.has_more,
+        "totalMessages": tail.row.as_ref().map_or(0, |row| row.head_seq),
+        "defaults": sessions::defaults(gate), "sessionInfo": sessions::row_of(gate, &key).await,
+        "thinkingLevel": settings.thinking.unwrap_or_default().as_str(),
+    });
+    if let Some(row) = tail.row {
+        answer["sessionId"] = json!(row.id);
+        answer["deltaCursor"] = json!(row.head_seq.to_string());
+    }
+    Ok(answer)
+}

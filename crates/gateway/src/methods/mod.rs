@@ -1,0 +1,269 @@
+//! The table of methods: one row a method, with what it needs, what it takes and what it answers.
+//!
+//! Whoever may call, what is wrong with parameters, what clients are told that there is, and the reference page all come
+//! from the row. There is no other way to a handler: what has no row is no method.
+
+mod later;
+mod table;
+mod typescript;
+pub(crate) mod validate;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::gate::Gate;
+use crate::ws::frame::{self, Request, WireError};
+use crate::ws::peer::{Dialect, Peer};
+use crate::ws::scope::{self, Need};
+use validate::Unnamed;
+
+pub use table::METHODS;
+pub use typescript::typescript;
+
+/// What a second call with the same key does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// The call changes nothing, or the same again: it needs no key.
+    Harmless,
+    /// The call carries a key, and the same key again is the same call.
+    Keyed,
+    /// The call does what it does again.
+    Again,
+}
+
+/// What there is behind a row.
+#[derive(Clone, Copy)]
+pub(crate) enum Behind {
+    Handler(fn(Caller, Value) -> BoxFuture<'static, Result<String, WireError>>),
+    /// Known to clients and not built yet: `UNAVAILABLE`.
+    Nothing,
+}
+
+/// A row.
+pub struct Method {
+    pub name: &'static str,
+    pub dialect: Dialect,
+    pub need: Need,
+    pub repeat: Repeat,
+    /// The types of its parameters and its result, by name.
+    pub params: &'static str,
+    pub result: &'static str,
+    pub(crate) schema: &'static LazyLock<Value>,
+    pub(crate) behind: Behind,
+}
+
+impl Method {
+    /// Whether it does what it is there for.
+    pub fn is_served(&self) -> bool {
+        matches!(self.behind, Behind::Handler(_))
+    }
+
+    /// What its parameters look like, as JSON Schema.
+    pub fn schema(&self) -> &Value {
+        self.schema
+    }
+}
+
+/// Who calls, and where the answer goes.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) gate: Gate,
+    pub(crate) peer: Arc<Peer>,
+    /// Of the request.
+    pub(crate) id: String,
+    /// What is done once the answer is on its way.
+    pub(crate) later: Arc<Mutex<Option<BoxFuture<'static, ()>>>>,
+}
+
+impl Caller {
+    pub(crate) fn new(gate: Gate, peer: Arc<Peer>, id: String) -> Self {
+        Self { gate, peer, id, later: Arc::default() }
+    }
+
+    /// Does something once the answer is on its way: what it tells comes after it.
+    pub(crate) fn afterwards(&self, work: BoxFuture<'static, ()>) {
+        *self.later.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+    }
+
+    /// Answers now what will be answered again at the end, under the same id.
+    pub(crate) fn acknowledge(&self, payload: &impl Serialize) {
+        self.peer.send(frame::response(&self.id, &frame::to_json(payload)));
+    }
+}
+
+/// Parameters of a method that takes none.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+pub(crate) struct Nothing {}
+
+/// The schema of a type, closed: what a client misspells is told and not ignored.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let mut schema = schemars::generate::SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    close(&mut schema);
+    schema
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let closes =
+                fields.get("type").is_some_and(|kind| kind == "object") && fields.contains_key("properties");
+            if closes {
+                fields.entry("additionalProperties").or_insert(json!(false));
+            } else if fields.get("type").is_some_and(|kind| kind == "object") && fields.contains_key("title")
+            {
+                // A type without a field.
+                fields.insert("properties".into(), json!({}));
+                fields.entry("additionalProperties").or_insert(json!(false));
+            }
+            fields.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+static BY_NAME: LazyLock<HashMap<(Dialect, &'static str), &'static Method>> =
+    LazyLock::new(|| METHODS.iter().map(|method| ((method.dialect, method.name), method)).collect());
+
+pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Method> {
+    BY_NAME.get(&(dialect, name)).copied()
+}
+
+/// What clients are told that there is: what is served.
+pub(crate) fn advertised(dialect: Dialect) -> Vec<&'static str> {
+    METHODS.iter().filter(|row| row.dialect == dialect && row.is_served()).map(|row| row.name).collect()
+}
+
+/// Checks a call against its row, and makes it. Answers JSON.
+pub(crate) async fn call(caller: Caller, request: &Request) -> Result<String, WireError> {
+    let dialect = caller.peer.dialect;
+    if dialect == Dialect::Openfoal {
+        return crate::dialect::openfoal::call(caller, request).await;
+    }
+    let name = request.method.as_str();
+    if name == "connect" {
+        return Err(WireError::invalid("connect is only valid as the first request"));
+    }
+    let Some(method) = find(dialect, name) else {
+        return Err(WireError::invalid(format!("unknown method: {name}")));
+    };
+    scope::permit(caller.peer.role, caller.peer.scopes, method.need).map_err(WireError::invalid)?;
+    let unnamed = if caller.peer.protocol >= 4 { Unnamed::Ignored } else { Unnamed::Refused };
+    let params = request.params.clone().unwrap_or_else(|| json!({}));
+    if let Some(problem) = validate::problems(method.schema(), &params, unnamed) {
+        return Err(invalid_params(name, &problem));
+    }
+    make(method, caller, params).await
+}
+
+/// Makes a call whose parameters were checked.
+pub(crate) async fn make(method: &Method, caller: Caller, params: Value) -> Result<String, WireError> {
+    match method.behind {
+        Behind::Handler(handler) => handler(caller, params).await,
+        Behind::Nothing => {
+            let message = format!("{} is not available in this version", method.name);
+            Err(WireError::unavailable(message).with_details(json!({ "code": "NOT_IMPLEMENTED" })))
+        }
+    }
+}
+
+pub(crate) fn invalid_params(method: &str, problem: &str) -> WireError {
+    WireError::invalid(format!("invalid {method} params: {problem}"))
+}
+
+/// Reads checked parameters; what a schema cannot say is found here.
+pub(crate) fn read<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, WireError> {
+    serde_json::from_value(params).map_err(|error| invalid_params(method, &error.to_string()))
+}
+
+/// One line a row, for the reference page.
+pub fn reference_markdown() -> String {
+    use std::fmt::Write as _;
+    let mut page = String::from(
+        "# Methods of the WebSocket protocol\n\n\
+         <!-- Generated by `make generate` from crates/gateway/src/methods/table.rs. Do not edit. -->\n\n\
+         What each method needs, whether the same call may be sent again, and what it takes. A parameter with `!` has to be\n\
+         there. *Not yet* means that the method is known, is checked, and answers `UNAVAILABLE`.\n",
+    );
+    for dialect in [Dialect::Openclaw, Dialect::Openfoal] {
+        let _ = writeln!(page, "\n## Dialect `{}`\n", dialect.as_str());
+        page.push_str("| method | needs | sent again | parameters | answers |\n|---|---|---|---|---|\n");
+        for row in METHODS.iter().filter(|row| row.dialect == dialect) {
+            let again = match row.repeat {
+                Repeat::Harmless => "harmless",
+                Repeat::Keyed => "same key, same call",
+                Repeat::Again => "done again",
+            };
+            let answers = if row.is_served() { row.result } else { "not yet" };
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {again} | {} | {answers} |",
+                row.name,
+                row.need.scope(),
+                fields_of(row.schema()),
+            );
+        }
+    }
+    page
+}
+
+fn fields_of(schema: &Value) -> String {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| {
+        let mark = if required.contains(&name.as_str()) { "!" } else { "" };
+        format!("`{name}`{mark}")
+    });
+    let fields: Vec<String> = names.collect();
+    if fields.is_empty() { "none".to_owned() } else { fields.join(", ") }
+}
+
+/// The parameters of all methods as one JSON Schema document, by dialect and method.
+pub fn json_schema() -> Value {
+    let of = |dialect: Dialect| {
+        let rows = METHODS.iter().filter(|row| row.dialect == dialect);
+        rows.map(|row| (row.name.to_owned(), row.schema().clone())).collect::<serde_json::Map<_, _>>()
+    };
+    json!({ "openclaw": of(Dialect::Openclaw), "openfoal": of(Dialect::Openfoal) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows that answer `UNAVAILABLE`. The number may only fall.
+    const NOT_YET: usize = 10;
+
+    #[test]
+    fn fewer_and_fewer_rows_answer_unavailable() {
+        let missing: Vec<_> = METHODS.iter().filter(|row| !row.is_served()).map(|row| row.name).collect();
+        println!("{} of {} methods answer UNAVAILABLE: {}", missing.len(), METHODS.len(), missing.join(", "));
+        assert_eq!(missing.len(), NOT_YET, "record the new number; it may only fall");
+    }
+
+    #[test]
+    fn a_method_has_one_row_and_every_schema_is_a_closed_object() {
+        assert_eq!(BY_NAME.len(), METHODS.len());
+        for row in METHODS {
+            assert_eq!(row.schema()["type"], "object", "{}", row.name);
+            assert_eq!(row.schema()["additionalProperties"], false, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_row_with_a_key_takes_one() {
+        for row in METHODS.iter().filter(|row| row.repeat == Repeat::Keyed) {
+            let required = row.schema()["required"].as_array().cloned().unwrap_or_default();
+            assert!(required.contains(&json!("idempotencyKey")), "{}", row.name);
+        }
+    }
+}

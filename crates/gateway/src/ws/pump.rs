@@ -1,0 +1,155 @@
+//! What the engine tells, told to everybody who is connected. It works while there is anybody.
+//!
+//! One task listens to the bus; each run under way has a task that follows it and hands its events to the dialect. When
+//! the last client leaves, all of them end; the next first client begins anew with whatever is under way then.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_engine::EngineEvent;
+use tidegate_protocol::{RunId, RunState};
+use tidegate_runtime::spawn;
+use tidegate_storage::RunFilter;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::hello::TICK_MS;
+use super::outbox::Weight;
+use super::peer::Audience;
+use crate::dialect::openclaw::{approvals, story::Story, system};
+use crate::gate::{Gate, VERSION};
+use crate::openai::is_one_off;
+
+/// Runs under way that are looked for.
+const RUNS: u32 = 1000;
+/// How often the state of the house is told.
+const HEALTH: Duration = Duration::from_mins(1);
+/// How often it is told who is there, when that changed: many may go at once.
+const PRESENCE: Duration = Duration::from_secs(1);
+
+pub(crate) fn start(gate: &Gate, watching: watch::Receiver<u64>) {
+    let pump =
+        Pump { gate: gate.clone(), watching, events: gate.engine().events(), followed: HashSet::new() };
+    spawn("gateway.ws.pump", gate.shared.tasks.track_future(pump.run()));
+}
+
+struct Pump {
+    gate: Gate,
+    watching: watch::Receiver<u64>,
+    events: tidegate_engine::Events,
+    followed: HashSet<RunId>,
+}
+
+impl Pump {
+    async fn run(mut self) {
+        self.follow_all().await;
+        let every = |period: Duration| {
+            let mut interval = interval_at(Instant::now() + period, period);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        };
+        let (mut tick, mut health) = (every(Duration::from_millis(TICK_MS)), every(HEALTH));
+        let mut presence = every(PRESENCE);
+        loop {
+            tokio::select! {
+                _ = self.watching.changed() => return,
+                event = self.events.next() => match event {
+                    None => return,
+                    Some(Err(_missed)) => self.follow_all().await,
+                    Some(Ok(event)) => self.hear(event),
+                },
+                _ = tick.tick() => {
+                    let payload = json!({ "ts": self.gate.shared.now() });
+                    self.gate.shared.hub.broadcast("tick", &payload, Audience::Everybody, Weight::Droppable);
+                }
+                _ = health.tick() => tell_health(&self.gate).await,
+                _ = presence.tick() => tell_presence(&self.gate),
+            }
+        }
+    }
+
+    /// Follows what is under way. What began before is told from its beginning.
+    async fn follow_all(&mut self) {
+        let engine = self.gate.engine();
+        let filter = RunFilter { state: Some(RunState::Running), limit: RUNS, ..RunFilter::default() };
+        let rows = match engine.library().runs(engine.tenant(), filter).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(%error, "runs under way cannot be looked for");
+                return;
+            }
+        };
+        let under_way: HashSet<RunId> = rows.iter().map(|row| row.id).collect();
+        self.followed.retain(|run| under_way.contains(run));
+        for row in rows {
+            let text = row.input.text();
+            self.follow(Story::new(row.id, row.key, row.client_key, text, row.created_at));
+        }
+    }
+
+    fn hear(&mut self, event: EngineEvent) {
+        match event {
+            EngineEvent::Run(change) => {
+                let ended = change.state.is_terminal();
+                let story = Story::new(change.run, change.key, change.client_key, change.text, change.at);
+                // A run may end so fast that it is never seen under way.
+                if change.state == RunState::Running || ended {
+                    self.follow(story);
+                }
+                if ended {
+                    self.followed.remove(&change.run);
+                }
+            }
+            EngineEvent::Approval(approval) => approvals::tell(&self.gate, &approval),
+            EngineEvent::Channel(_) | EngineEvent::Service(_) => self.gate.shared.hub.health_changed(),
+        }
+    }
+
+    fn follow(&mut self, story: Story) {
+        // Nobody watches a conversation that lives for one request; its caller has its own stream.
+        if is_one_off(&story.key) || !self.followed.insert(story.run) {
+            return;
+        }
+        let (gate, mut watching) = (self.gate.clone(), self.watching.clone());
+        let hub = Arc::clone(&gate.shared.hub);
+        hub.telling.fetch_add(1, Ordering::AcqRel);
+        let told = async move {
+            tokio::select! {
+                () = story.tell(&gate) => {}
+                _ = watching.changed() => {}
+            }
+            hub.telling.fetch_sub(1, Ordering::AcqRel);
+        };
+        spawn("gateway.ws.run", self.gate.shared.tasks.track_future(told));
+    }
+}
+
+/// Says how the house stands.
+pub(crate) async fn tell_health(gate: &Gate) {
+    gate.shared.hub.health_changed();
+    if let Ok(health) = system::health_now(gate).await {
+        gate.shared.hub.broadcast("health", &health, Audience::Everybody, Weight::Kept);
+    }
+}
+
+/// Says who is there, if that changed since it was last said.
+fn tell_presence(gate: &Gate) {
+    let hub = &gate.shared.hub;
+    if hub.presence_to_tell.swap(false, Ordering::AcqRel) {
+        let now = gate.shared.now();
+        let presence = hub.presence(own_presence(gate, now), now);
+        hub.broadcast("presence", &json!({ "presence": presence }), Audience::Everybody, Weight::Droppable);
+    }
+}
+
+/// The gateway's own entry among those who are there.
+pub(crate) fn own_presence(gate: &Gate, now: i64) -> Value {
+    json!({
+        "host": "tidegate", "version": VERSION, "platform": std::env::consts::OS, "mode": "gateway",
+        "reason": "self", "text": "Gateway", "ts": now, "onlineSince": gate.shared.started_at,
+        "roles": ["gateway"], "instanceId": gate.shared.hub.boot,
+    })
+}
