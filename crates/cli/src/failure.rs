@@ -159,6 +159,7 @@ impl From<EngineError> for Failure {
             EngineError::HomeUnusable { path, cause } => {
                 texts::E_HOME_UNUSABLE.with(&[("path", &path.display()), ("cause", &cause)])
             }
+            EngineError::OwnState { path } => texts::E_OWN_STATE.with(&[("path", &path.display())]),
             EngineError::Closing => texts::E_CLOSING.with(&[]),
             EngineError::Settings(error) => return error.into(),
             EngineError::Models(error) => return error.into(),

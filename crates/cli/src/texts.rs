@@ -328,6 +328,7 @@ texts! {
     E_PORT_IN_USE: "another program listens on {address}; choose another port with --port or `tidegate config set gateway.port <n>`", "{address} 已被其他程序占用；请用 --port 或 `tidegate config set gateway.port <n>` 另选端口";
     E_PORT: "cannot listen on {address}: {cause}; choose another with --port, gateway.port or gateway.bind", "无法监听 {address}：{cause}；请用 --port、gateway.port 或 gateway.bind 另选";
     E_TOKEN: "{path} does not hold a token; remove it and start again, a new one is made", "{path} 中没有令牌；请删除它并重新启动，会生成新的令牌";
+    E_OWN_STATE: "Tools cannot work in {path}: it is part of the gateway's own state, which no tool may reach. Go to another folder (cd) and try again.", "工具不能在 {path} 中工作：它属于网关自身的数据，任何工具都不得访问。请切换到其他目录（cd）后重试。";
     E_HOME_UNUSABLE: "{path} cannot be used: {cause}", "{path} 无法使用：{cause}";
     E_CLOSING: "the process that holds the home is shutting down; try again in a moment", "占用数据目录的进程正在关闭；请稍后重试";
     E_DEADLINE: "{detail}", "模型没有在时限内给出完整回答（{detail}）";

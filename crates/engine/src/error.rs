@@ -21,6 +21,8 @@ pub enum EngineError {
     HomeBusy { path: PathBuf, holder: String },
     #[error("{} cannot be used: {cause}", .path.display())]
     HomeUnusable { path: PathBuf, cause: std::io::Error },
+    #[error("tools cannot work in {}: it is part of the gateway's own state, which no tool may reach. Go to another folder (cd) and try again", .path.display())]
+    OwnState { path: PathBuf },
     /// The process ends and takes nothing new; another try may find the next one.
     #[error("shutting down; try again in a moment")]
     Closing,
@@ -47,6 +49,7 @@ impl EngineError {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,
                 _ => ErrorCode::HomeUnusable,
             },
+            Self::OwnState { .. } => ErrorCode::InvalidValue,
             Self::Closing => ErrorCode::Closing,
             Self::Settings(error) => return error.body(),
             Self::Name(error) => error.code(),

@@ -19,6 +19,7 @@ mod events;
 mod execute;
 mod finish;
 mod home;
+mod hushed;
 mod identity;
 mod ingest;
 mod journal;

@@ -9,10 +9,10 @@ use futures_util::FutureExt as _;
 use tidegate_agent::{Outcome, Parts};
 use tidegate_protocol::{Cost, ErrorBody, ErrorCode, RunCommand};
 use tidegate_storage::{Lease, Step, StoreError};
-use tokio_util::sync::CancellationToken;
 
 use crate::desk::RunDesk;
 use crate::execute::{End, Work};
+use crate::hushed::{Ending, Hushed};
 use crate::journal::PatientJournal;
 use crate::live::{Cancel, Live};
 use crate::pace::{Pace, tick};
@@ -33,10 +33,10 @@ impl Core {
         pace: &Arc<Pace>,
         desk: &RunDesk<'_>,
     ) -> End {
-        let cancel = CancellationToken::new();
+        let ending = Ending::default();
         let limit = Duration::from_millis(work.spec.limits.deadline_ms);
         let mut running =
-            pin!(AssertUnwindSafe(self.turn(work, lease, live, pace, desk, &cancel)).catch_unwind());
+            pin!(AssertUnwindSafe(self.turn(work, lease, live, pace, desk, &ending)).catch_unwind());
         let ended = tokio::select! {
             done = &mut running => {
                 return done.unwrap_or_else(|_| {
@@ -55,8 +55,12 @@ impl Core {
             },
         };
         // What its tools started ends with it.
-        cancel.cancel();
-        let _ = tokio::time::timeout(LAST_BREATH, running).await;
+        ending.cancel.cancel();
+        tokio::select! {
+            _ = &mut running => {}
+            () = ending.idle.cancelled() => {}
+            () = tokio::time::sleep(LAST_BREATH) => {}
+        }
         ended
     }
 
@@ -94,7 +98,7 @@ impl Core {
         live: &Arc<Live>,
         pace: &Arc<Pace>,
         desk: &RunDesk<'_>,
-        cancel: &CancellationToken,
+        ending: &Ending,
     ) -> End {
         match &work.spec.command {
             Some(RunCommand::Reset) => {
@@ -118,9 +122,10 @@ impl Core {
             spec.limits.max_cost = Some(Cost(most.0.saturating_sub(used)));
         }
         let model = match self.models.open(agent, &spec, desk.ledger()) {
-            Ok(model) => model,
+            Ok(model) => Hushed { model, ending: ending.clone() },
             Err(error) => return End::Failed(error.body()),
         };
+        let cancel = &ending.cancel;
         tokio::select! {
             () = self.toolbox.settled() => {}
             () = cancel.cancelled() => {}
@@ -132,7 +137,7 @@ impl Core {
         };
         let turn = self.scene(work, lease, spec).await;
         let (journal, clock) = (PatientJournal(self), self.clock.as_ref());
-        let parts = Parts { model: model.as_ref(), journal: &journal, tools: &tools, desk, clock };
+        let parts = Parts { model: &model, journal: &journal, tools: &tools, desk, clock };
         let outcome = match &work.spec.command {
             Some(RunCommand::Compact { instructions }) => {
                 tidegate_agent::sum_up(&turn, parts, instructions.as_deref()).await

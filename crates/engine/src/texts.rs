@@ -22,9 +22,15 @@ tidegate_runtime::texts! {
     STOPPED:
         "Stopped.",
         "已停止。";
-    STOPPED_MANY:
+    STOPPED_WAITING:
         "Stopped, with {waiting} that waited.",
         "已停止，并取消了 {waiting} 条排队的消息。";
+    STOPPED_HELPERS:
+        "Stopped; subagents among it: {helpers}.",
+        "已停止，其中子代理 {helpers} 个。";
+    STOPPED_BOTH:
+        "Stopped, with {waiting} that waited; subagents among it: {helpers}.",
+        "已停止，其中子代理 {helpers} 个，并取消了 {waiting} 条排队的消息。";
     NOTHING_TO_STOP:
         "Nothing is under way.",
         "当前没有正在进行的任务。";
@@ -88,6 +94,9 @@ tidegate_runtime::texts! {
     STATUS_USED:
         "Used: {input} tokens in, {output} out, {cost}",
         "用量：输入 {input} 个 token，输出 {output} 个，{cost}";
+    PRICE_UNKNOWN:
+        "price unknown",
+        "价格未知";
     CONTEXT_SYSTEM:
         "Instructions: {tokens} (files: {files})",
         "指令：{tokens}（文件：{files}）";

@@ -172,13 +172,23 @@ fn read(file: &Path) -> Result<Script, Failure> {
 
 fn choose(script: &Script, request: &Request) -> Result<Turn, Failure> {
     let question = request.messages.last().map(Message::text).unwrap_or_default();
-    let meant = |turn: &&Turn| turn.when.as_ref().is_some_and(|when| question.contains(when.as_str()));
-    if let Some(turn) = script.turns.iter().find(meant) {
+    let meant = |question: &str| {
+        script
+            .turns
+            .iter()
+            .find(|turn| turn.when.as_ref().is_some_and(|when| question.contains(when.as_str())))
+    };
+    if let Some(turn) = meant(&question) {
         return Ok(turn.clone());
     }
     let plain: Vec<&Turn> = script.turns.iter().filter(|turn| turn.when.is_none()).collect();
-    let answers =
-        request.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
+    // An answer that its question chose is none of those that come in order.
+    let before = std::iter::once(None).chain(request.messages.iter().map(Some));
+    let in_order = |(message, before): &(&Message, Option<&Message>)| {
+        matches!(message, Message::Assistant { .. })
+            && before.is_none_or(|before| meant(&before.text()).is_none())
+    };
+    let answers = request.messages.iter().zip(before).filter(in_order).count();
     plain
         .get(answers % plain.len().max(1))
         .map(|turn| (*turn).clone())
@@ -220,6 +230,28 @@ mod tests {
         let calls = ledger.take();
         assert_eq!((calls[0].usage.input, calls[0].usage.output, calls[0].estimated), (5, 3, false));
         assert_eq!(words(&ask(script, &["hello"]).await.0), "first");
+    }
+
+    #[test]
+    fn an_answer_that_its_question_chose_takes_no_place_among_those_in_order() {
+        let script = r#"{"turns": [{"when": "alpha", "say": "A"}, {"say": "first"}, {"say": "second"}, {"say": "third"}]}"#;
+        let script: Script = serde_json::from_str(script).unwrap();
+        let origin = ["api", "provider", "model", "route", "stage"].map(|name| (name, "x"));
+        let mut answer = serde_json::json!({
+            "role": "assistant", "content": [], "usage": Usage::default(), "stopReason": "stop", "timestamp": 0,
+        });
+        for (name, value) in origin {
+            answer[name] = value.into();
+        }
+        let answer: Message = serde_json::from_value(answer).unwrap();
+        let mut request = Request::default();
+        let mut said = Vec::new();
+        for question in ["alpha", "x", "alpha", "y", "z", "x"] {
+            request.messages.push(Message::user(question, 0));
+            said.extend(choose(&script, &request).unwrap().say);
+            request.messages.push(answer.clone());
+        }
+        assert_eq!(said, ["A", "first", "A", "second", "third", "first"]);
     }
 
     #[tokio::test]

@@ -73,6 +73,8 @@ pub struct Preparation {
     pub conditions: Vec<(String, String)>,
     /// How dangerous this very call is, where that depends on the arguments; absent: as the tool says.
     pub risk: Option<Risk>,
+    /// What it touches does not say what it does there: a yes is for this one call, never for good.
+    pub once: bool,
 }
 
 /// A call that could run if it were permitted. It is immutable: what is decided about is what runs.
@@ -138,6 +140,12 @@ impl Prepared {
 
     pub fn conditions(&self) -> &[(String, String)] {
         &self.preparation.conditions
+    }
+
+    /// Whether a saved rule may be about this call: it is known by what it touches.
+    pub fn can_be_named(&self) -> bool {
+        // A list of subjects says nothing about programs, and an empty one nothing at all.
+        self.preparation.plan.is_none() && !self.preparation.subjects.is_empty() && !self.preparation.once
     }
 
     /// What an approval of this call is bound to. The call's id is not part of it: asked again, it is the same call.

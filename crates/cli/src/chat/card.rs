@@ -41,6 +41,14 @@ pub(super) enum End {
     Interrupted,
 }
 
+/// How much room there is for a call that is over, and how much of it is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) width: usize,
+    /// All that the tool said.
+    pub(super) whole: bool,
+}
+
 impl Card {
     pub(super) fn new(call: &str, tool: &str, args: &Value, now: i64) -> Self {
         let call = call.to_owned();
@@ -80,8 +88,9 @@ impl Card {
         end: End,
         text: &str,
         took: i64,
-        width: usize,
+        look: Look,
     ) -> Vec<Line> {
+        let width = look.width;
         let (sign, style) = match end {
             End::Done => ("✓", GREEN),
             End::Failed => ("✗", RED),
@@ -101,7 +110,7 @@ impl Card {
         let said = output.trim_end().lines().skip_while(|line| line.trim().is_empty()).filter(is_shown);
         let said: Vec<&str> = said.collect();
         // A single line is shown rather than counted.
-        let shown = if said.len() <= SHOWN + 1 { said.len() } else { SHOWN };
+        let shown = if look.whole || said.len() <= SHOWN + 1 { said.len() } else { SHOWN };
         let style = |line: &str| match line.chars().next() {
             _ if end == End::Failed => RED,
             Some('-') if changes => RED,
@@ -186,6 +195,10 @@ mod tests {
         lines.iter().map(Line::text).collect()
     }
 
+    fn brief(width: usize) -> Look {
+        Look { width, whole: false }
+    }
+
     fn card() -> Card {
         Card::new("c1", "exec", &json!({"command": "git status\n --short", "timeout": 5}), 1_000)
     }
@@ -203,22 +216,24 @@ mod tests {
 
     #[test]
     fn the_time_is_shown_where_the_command_is_too_long() {
-        let lines = card().finished(EN, End::Done, "", 800, 26);
+        let lines = card().finished(EN, End::Done, "", 800, brief(26));
         assert_eq!(text(&lines), ["✓ exec  git stat…  (0.8 s)"]);
     }
 
     #[test]
     fn a_long_output_is_cut_and_says_how_much_is_missing() {
         let output = (1..=42).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
-        let lines = text(&card().finished(EN, End::Done, &output, 800, 60));
+        let lines = text(&card().finished(EN, End::Done, &output, 800, brief(60)));
         assert_eq!(lines[0], "✓ exec  git status --short  (0.8 s)");
         assert_eq!(
             lines[1..],
-            ["  line 1", "  line 2", "  line 3", "  line 4", "  line 5", "  … 37 more lines"]
+            ["  line 1", "  line 2", "  line 3", "  line 4", "  line 5", "  … 37 more lines (Ctrl+O)"]
         );
+        let whole = card().finished(EN, End::Done, &output, 800, Look { width: 60, whole: true });
+        assert_eq!((whole.len(), whole[42].text().as_str()), (43, "  line 42"));
         let six = (1..=6).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
         assert_eq!(
-            card().finished(EN, End::Done, &six, 800, 60).len(),
+            card().finished(EN, End::Done, &six, 800, brief(60)).len(),
             7,
             "one more line is shown, not counted"
         );
@@ -227,19 +242,19 @@ mod tests {
     #[test]
     fn of_a_change_the_lines_that_change_are_shown_and_not_where_they_are() {
         let diff = "edited a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
-        let lines = card().finished(EN, End::Done, diff, 800, 60);
+        let lines = card().finished(EN, End::Done, diff, 800, brief(60));
         assert_eq!(text(&lines)[1..], ["  edited a.txt", "   one", "  -two", "  +TWO", "   three"]);
         assert_eq!(lines[3].painted(true), "  \x1b[31m-two\x1b[0m");
-        let plain = card().finished(EN, End::Done, "--- not a diff", 800, 60);
+        let plain = card().finished(EN, End::Done, "--- not a diff", 800, brief(60));
         assert_eq!(text(&plain)[1..], ["  --- not a diff"]);
     }
 
     #[test]
     fn a_failure_is_red_and_what_did_not_run_says_so() {
-        let failed = card().finished(EN, End::Failed, "no such file", 100, 60);
+        let failed = card().finished(EN, End::Failed, "no such file", 100, brief(60));
         assert!(failed[0].painted(true).starts_with("\x1b[31m✗"), "{failed:?}");
         assert_eq!(failed[1].painted(true), "  \x1b[31mno such file\x1b[0m");
-        let shadowed = card().finished(Language::Chinese, End::Shadowed, "", 100, 60);
+        let shadowed = card().finished(Language::Chinese, End::Shadowed, "", 100, brief(60));
         assert_eq!(text(&shadowed), ["○ exec  git status --short  (仅决定，未执行)"]);
     }
 

@@ -1,6 +1,6 @@
 //! What is chosen for the conversation while one talks: from then on the command line's wish is no longer sent.
 
-use tidegate_protocol::{Origin, SessionSettings};
+use tidegate_protocol::{Origin, SessionSettings, Verbose};
 use tidegate_routing::{COMMANDS, Command, Slip, Vocabulary, parse_line, slip};
 use tidegate_runtime::catalogue::Language;
 
@@ -18,19 +18,22 @@ pub(super) struct Choice {
     /// As it is shown.
     pub(super) model: Option<String>,
     pub(super) thinking: bool,
+    /// How much is shown of tools.
+    pub(super) verbose: Option<Verbose>,
 }
 
 /// Reads a message as whoever answered it did.
 pub(super) fn chosen(models: &Models, text: &str) -> Option<Choice> {
     let is_model = |word: &str| models(word).is_some();
     let line = parse_line(text, &Vocabulary { is_model: &is_model, reset_triggers: &[] });
-    let SessionSettings { model, thinking, .. } = match line.command {
+    let SessionSettings { model, thinking, verbose } = match line.command {
         Some(Command::Set(said)) => said,
         Some(Command::New | Command::Reset) if line.rest.is_empty() => line.directives,
         _ => return None,
     };
-    let choice = Choice { model: model.and_then(|word| models(&word)), thinking: thinking.is_some() };
-    (choice.model.is_some() || choice.thinking).then_some(choice)
+    let model = model.and_then(|word| models(&word));
+    let choice = Choice { model, thinking: thinking.is_some(), verbose };
+    (choice.model.is_some() || choice.thinking || choice.verbose.is_some()).then_some(choice)
 }
 
 /// What to say about a message that begins like a command and is none. It is not sent.
@@ -86,7 +89,11 @@ mod tests {
     #[test]
     fn only_what_holds_for_the_conversation_is_a_choice() {
         let models: Models = Box::new(|word| (word == "b").then(|| "maker/b".to_owned()));
-        let choice = |model: Option<&str>, thinking| Choice { model: model.map(str::to_owned), thinking };
+        let choice = |model: Option<&str>, thinking| Choice {
+            model: model.map(str::to_owned),
+            thinking,
+            verbose: None,
+        };
         for (text, expected) in [
             ("/model b", Some(choice(Some("maker/b"), false))),
             ("/think high", Some(choice(None, true))),
@@ -95,7 +102,7 @@ mod tests {
             ("/model nobody", None),
             ("/model", None),
             ("/model b and answer", None),
-            ("/verbose on", None),
+            ("/verbose on", Some(Choice { verbose: Some(Verbose::On), ..choice(None, false) })),
             ("hello", None),
         ] {
             assert_eq!(chosen(&models, text), expected, "{text}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_client::{Client, ClientError};
 use tidegate_config::Loaded;
 use tidegate_engine::Home;
-use tidegate_protocol::api::{AnswerApproval, ApprovalAnswered, Ask, AskEvent};
+use tidegate_protocol::api::{AnswerApproval, ApprovalAnswered, Ask, AskEvent, StopRuns, StoppedRuns};
 use tidegate_protocol::{ApprovalId, ErrorBody, ErrorCode, RunId};
 use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_runtime::{Shutdown, spawn};
@@ -41,6 +41,8 @@ pub(super) enum Back {
         ended: Vec<Elsewhere>,
         at_work: usize,
     },
+    /// How many subagents were ended.
+    Stopped(Result<usize, ErrorBody>),
 }
 
 pub(super) struct Host<'a> {
@@ -122,13 +124,22 @@ impl<'a> Host<'a> {
 
     pub(super) fn abort(&self, run: RunId) {
         let client = self.client.clone();
-        spawn("chat.abort", async move {
-            let path = format!("/api/v1/runs/{run}/abort");
-            // The run tells its own end; one that has ended is none to abort.
-            let aborted = client.post::<serde_json::Value>(&path, &serde_json::Value::Null, CALL).await;
-            if let Err(error) = aborted {
-                tracing::debug!(%error, %run, "nothing to abort");
+        spawn("chat.abort", async move { abort(&client, run).await });
+    }
+
+    /// Ends whatever works for this conversation, and then these runs: what waits behind them is not under way before. How
+    /// many subagents there were comes back.
+    pub(super) fn stop_helpers(&self, key: String, runs: Vec<RunId>) {
+        let (client, back) = (self.client.clone(), self.back.clone());
+        spawn("chat.stop", async move {
+            let asked = StopRuns { session: Some(key.clone()), agent: None, all: false };
+            let stopped = client.post::<StoppedRuns>("/api/v1/runs/stop", &asked, CALL).await;
+            for run in runs {
+                abort(&client, run).await;
             }
+            // The turn under way tells its own end.
+            let helpers = |stopped: StoppedRuns| stopped.runs.iter().filter(|run| run.session != key).count();
+            let _ = back.send(Back::Stopped(stopped.map(helpers).map_err(|error| error.body()))).await;
         });
     }
 
@@ -149,6 +160,15 @@ impl<'a> Host<'a> {
         if let Some(held) = self.held {
             held.let_go().await;
         }
+    }
+}
+
+/// The run tells its own end; one that has ended is none to abort.
+async fn abort(client: &Client, run: RunId) {
+    let path = format!("/api/v1/runs/{run}/abort");
+    let aborted = client.post::<serde_json::Value>(&path, &serde_json::Value::Null, CALL).await;
+    if let Err(error) = aborted {
+        tracing::debug!(%error, %run, "nothing to abort");
     }
 }
 

@@ -16,6 +16,7 @@ mod keys;
 mod line;
 mod markdown;
 mod opening;
+mod past;
 mod plain;
 mod question;
 mod screen;
@@ -27,6 +28,7 @@ use std::io::IsTerminal as _;
 
 use tidegate_config::Loaded;
 use tidegate_engine::{Home, Settings, session_key};
+use tidegate_protocol::Verbose;
 use tokio::sync::mpsc;
 
 pub(crate) use self::choice::{Models, nearest_command};
@@ -38,6 +40,7 @@ use self::editor::Choice;
 use self::export::Export;
 use self::history::History;
 use self::host::Host;
+use self::past::Past;
 use self::plain::Plain;
 use self::session::Session;
 use crate::Outcome;
@@ -84,8 +87,14 @@ pub(crate) async fn converse(
             .await;
     }
     // Whoever cannot read what others do there still talks.
-    if let Ok(Some(store)) = open_existing(home, &loaded.config).await {
-        host.watch(Watch::new(store, key, now_ms()));
+    let store = open_existing(home, &loaded.config).await.ok().flatten();
+    let (mut verbose, mut past) = (None, None);
+    if let Some(store) = store {
+        verbose = store.session_settings(&key).await.unwrap_or_default().verbose;
+        if !opening.fresh {
+            past = Past::read(store.as_ref(), &key).await.unwrap_or_default();
+        }
+        host.watch(Watch::new(store, key.clone(), now_ms()));
     }
     let facts = Facts {
         language: app.language(),
@@ -94,6 +103,9 @@ pub(crate) async fn converse(
         session: opening.session.clone(),
         model,
         triggers: known.triggers,
+        // Whoever sits at a terminal sees what is done, unless they said otherwise.
+        verbose: verbose.unwrap_or(Verbose::On),
+        past,
     };
     let history = History::at(home.root().join(HISTORY));
     let names = known.names.into_iter().map(|(word, about)| Choice { word, about }).collect();
@@ -101,5 +113,6 @@ pub(crate) async fn converse(
     let (columns, _) = terminal::size();
     let state = State::new(facts, known.models, history.load(), completions, columns, now_ms());
     let colour = app.output.colour;
-    Box::pin(Session { host, opening, state, history, export, back, colour }.run()).await
+    Box::pin(Session { host, opening, key: key.to_string(), state, history, export, back, colour }.run())
+        .await
 }

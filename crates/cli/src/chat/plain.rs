@@ -129,7 +129,7 @@ impl Plain<'_> {
                     self.host.ask(turn, *ask);
                 }
                 Back::NotTaken(..) => return Err(Failure::of_body(&self.host.gone())),
-                Back::Told(..) | Back::Decided(..) | Back::Elsewhere { .. } => {}
+                Back::Told(..) | Back::Decided(..) | Back::Elsewhere { .. } | Back::Stopped(_) => {}
             }
         }
         Err(Failure::of_body(&self.host.gone()))
@@ -154,6 +154,9 @@ impl Plain<'_> {
             // There is nobody to ask.
             RunEventBody::ApprovalAsked { approval, .. } => {
                 let reason = self.app.say(words::NOBODY_TO_ASK).to_owned();
+                let values: [(&str, &dyn std::fmt::Display); 2] =
+                    [("tool", &printable(&approval.tool)), ("reason", &reason)];
+                complain(&self.app.fill(words::NOT_ALLOWED, &values));
                 let (decision, reason) = (ApprovalDecision::Deny, Some(reason));
                 self.host.answer(approval.id, AnswerApproval { decision, reason, prefix: None });
             }

@@ -38,6 +38,8 @@ const FRAME: Duration = Duration::from_millis(100);
 pub(super) struct Session<'a> {
     pub(super) host: Host<'a>,
     pub(super) opening: Opening,
+    /// The conversation's own key.
+    pub(super) key: String,
     pub(super) state: State,
     pub(super) history: History,
     pub(super) export: Export,
@@ -179,6 +181,7 @@ impl Session<'_> {
                 Back::Broken(turn, error) => events.push(Event::Broken(turn, error)),
                 Back::Decided(approval, decided) => events.push(Event::Decided(approval, decided)),
                 Back::Elsewhere { ended, at_work } => events.push(Event::Elsewhere(ended, at_work)),
+                Back::Stopped(stopped) => events.push(Event::Stopped(stopped)),
                 Back::NotTaken(turn, ask) => {
                     tries.push(turn);
                     if tries.iter().filter(|tried| **tried == turn).count() >= TRIES {
@@ -207,6 +210,7 @@ impl Session<'_> {
             }
             Effect::Chose(choice) => self.opening.overruled(&choice),
             Effect::Abort(run) => self.host.abort(run),
+            Effect::StopHelpers(runs) => self.host.stop_helpers(self.key.clone(), runs),
             Effect::Answer(approval, answer) => self.host.answer(approval, answer),
             // What cannot be kept is still known to this terminal.
             Effect::Remember(text) => {

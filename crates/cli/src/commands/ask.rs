@@ -61,9 +61,7 @@ fn answer(app: &App, command: &'static Command, parsed: &Parsed, json: bool) -> 
     check::allowed_tools(app, command, &settings, request.tools.allow.as_deref())?;
     check::mention_command(app, &request.text);
     let key = SessionKey::named(scope.clone(), &request.session).to_string();
-    if !json {
-        mention_bare(app, &settings, &scope, &key);
-    }
+    mention_bare(app, &settings, &scope, &key);
     let wish = request.wish(parsed);
     let spec = request.refine(settings.asked_spec(&scope, &wish)?);
     let forbidden = settings.run_spec(&scope, &wish).err();

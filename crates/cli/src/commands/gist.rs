@@ -24,9 +24,15 @@ const TELLING: [&str; 13] = [
 /// What a call is about.
 pub(crate) fn gist(args: &Value) -> String {
     let Some(fields) = args.as_object().filter(|fields| !fields.is_empty()) else { return String::new() };
-    match TELLING.iter().find_map(|name| fields.get(*name)?.as_str()) {
-        Some(text) => text.to_owned(),
-        None => args.to_string(),
+    let said = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
+    // Some tools do several things: which one is said first.
+    let action = fields.get("action").and_then(Value::as_str);
+    let on = said.or_else(|| ["ref", "key", "tab", "id"].iter().find_map(|name| fields.get(*name)?.as_str()));
+    match (action, said, on) {
+        (Some(action), _, Some(on)) => format!("{action} {on}"),
+        (Some(action), ..) => action.to_owned(),
+        (None, Some(text), _) => text.to_owned(),
+        (None, None, _) => args.to_string(),
     }
 }
 
@@ -54,6 +60,9 @@ mod tests {
     fn a_call_is_told_by_what_it_is_about() {
         assert_eq!(gist(&json!({"path": "notes.txt", "maxBytes": 7})), "notes.txt");
         assert_eq!(gist(&json!({"cwd": ".", "command": "git status"})), "git status");
+        assert_eq!(gist(&json!({"action": "click", "ref": "e3"})), "click e3");
+        assert_eq!(gist(&json!({"action": "open", "url": "https://a.example/"})), "open https://a.example/");
+        assert_eq!(gist(&json!({"action": "tabs"})), "tabs");
         assert_eq!(gist(&json!({"depth": 2})), r#"{"depth":2}"#);
         assert_eq!((gist(&json!({})), gist(&json!(null))), (String::new(), String::new()));
     }

@@ -1,9 +1,12 @@
 //! A question put to the person at the terminal: what would be done, and yes, always or no.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tidegate_protocol::api::{AnswerApproval, ApprovalDecision, ApprovalView};
 
 use super::approvals::sheet;
-use super::auth::ask::line_or_end;
+use super::auth::ask::line_while;
 use crate::app::App;
 use crate::output::complain;
 use crate::texts::tools as words;
@@ -29,10 +32,20 @@ impl Question {
         }
     }
 
-    /// Asks until there is an answer. A terminal that went away says no.
-    pub(crate) fn put(&self) -> AnswerApproval {
-        complain(&format!("\n{}", self.shown));
-        self.answered(&mut |question| line_or_end(question).ok().flatten())
+    /// Asks until there is an answer, or until nobody waits for one. A terminal that went away says no.
+    ///
+    /// A terminal is read on a thread of its own, which ends soon after this is dropped.
+    pub(crate) async fn put(self) -> AnswerApproval {
+        let put = Put::default();
+        let wanted = Arc::clone(&put.over);
+        let typed = tidegate_runtime::spawn_blocking("cli.question", move || {
+            complain(&format!("\n{}", self.shown));
+            let wanted = || !wanted.load(Ordering::Relaxed);
+            self.answered(&mut |question| line_while(question, &wanted))
+        });
+        let said = typed.join().await.unwrap_or_else(|_| no(None));
+        put.over.store(true, Ordering::Relaxed);
+        said
     }
 
     fn answered(&self, typed: &mut dyn FnMut(&str) -> Option<String>) -> AnswerApproval {
@@ -50,11 +63,25 @@ impl Question {
     }
 }
 
+/// A question on the terminal. Dropped before its answer, it leaves the line it stands in.
+#[derive(Default)]
+struct Put {
+    over: Arc<AtomicBool>,
+}
+
+impl Drop for Put {
+    fn drop(&mut self) {
+        if !self.over.swap(true, Ordering::Relaxed) {
+            complain("");
+        }
+    }
+}
+
 fn yes(decision: ApprovalDecision) -> AnswerApproval {
     AnswerApproval { decision, reason: None, prefix: None }
 }
 
-pub(crate) fn no(reason: Option<String>) -> AnswerApproval {
+fn no(reason: Option<String>) -> AnswerApproval {
     AnswerApproval { decision: ApprovalDecision::Deny, reason, prefix: None }
 }
 

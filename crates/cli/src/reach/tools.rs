@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CALL, Held, Reach};
 use crate::app::App;
-use crate::commands::question::{Question, no};
+use crate::commands::question::Question;
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{complain, printable};
 use crate::texts::tools as words;
@@ -209,11 +209,8 @@ async fn follow(
 /// A question that the person reads.
 type Asked = (ApprovalId, Pin<Box<dyn Future<Output = AnswerApproval>>>);
 
-/// A terminal is read on a thread of its own.
 fn ask(app: &App, approval: &ApprovalView) -> Asked {
-    let question = Question::new(app, approval);
-    let task = tidegate_runtime::spawn_blocking("cli.question", move || question.put());
-    (approval.id, Box::pin(async move { task.join().await.unwrap_or_else(|_| no(None)) }))
+    (approval.id, Box::pin(Question::new(app, approval).put()))
 }
 
 /// What the person said, once they did.

@@ -3,7 +3,12 @@
 use tidegate_runtime::texts;
 
 texts! {
-    MORE_LINES: "… {count} more lines", "… 另有 {count} 行";
+    MORE_LINES: "… {count} more lines (Ctrl+O)", "… 另有 {count} 行（Ctrl+O）";
+    GOES_ON: "The conversation goes on; messages so far: {count}", "会话继续；已有 {count} 条消息";
+    GOES_ON_TITLED: "The conversation goes on: {title}; messages so far: {count}", "会话继续：{title}；已有 {count} 条消息";
+    NOTHING_CUT: "All that tools said is shown.", "工具的输出已全部显示。";
+    VERBOSE_IS: "Tools are shown: {level} (off, on, full)", "工具显示：{level}（off、on、full）";
+    HELP_CTRL_O: "the whole output of the last tool", "显示上一个工具的全部输出";
     SECONDS: "{seconds} s", "{seconds} 秒";
     MINUTES: "{minutes} min {seconds} s", "{minutes} 分 {seconds} 秒";
     INTERRUPTED: "interrupted", "被中断";
@@ -16,6 +21,9 @@ texts! {
     QUEUED: "next: {text}", "下一条：{text}";
     LEAVE_AGAIN: "Press Ctrl+C again to leave", "再按一次 Ctrl+C 退出";
     STOPPED: "Stopped.", "已停止。";
+    STOPPED_ELSEWHERE: "Stopped from elsewhere.", "已从别处停止。";
+    HELPER_STOPPED: "Stopped 1 subagent.", "已停止 1 个子代理。";
+    HELPERS_STOPPED: "Stopped {count} subagents.", "已停止 {count} 个子代理。";
     BEGINS_AGAIN: "The answer begins again.", "回答重新开始。";
     COMPACTED: "The conversation was summed up: {before} → {after} tokens", "会话已压缩：{before} → {after} tokens";
     COMPACTED_PLAINLY: "Older messages are left out from now on ({before} → {after} tokens); no model could sum them up", "较早的消息不再发送（{before} → {after} tokens）；没有模型能压缩它们";
@@ -45,6 +53,7 @@ texts! {
     WAITS_TO_LEAVE: "note: others use this home through this process, or subagents are at work; waiting for them. Ctrl+C leaves at once and interrupts them", "注意：其他命令正通过本进程使用主目录，或有子任务在进行；正在等待。Ctrl+C 立即退出并中断它们";
     MORE_CHOICES: "… {count} more", "… 另有 {count} 个";
     NO_SOCKET: "cannot listen on {path}, and a conversation goes through it; is the folder writable, and its name not too long?", "无法监听 {path}，而会话须经由它；请检查目录是否可写、路径是否过长";
+    NOT_ALLOWED: "{tool} was not allowed: {reason}", "未允许 {tool}：{reason}";
     NOBODY_TO_ASK: "nobody is at a terminal to be asked", "没有人在终端前可以询问";
     NOTHING_TO_STOP: "Nothing is under way.", "没有正在进行的任务。";
 

@@ -40,5 +40,8 @@ texts! {
     NETWORK_NONE: "none", "无";
     NETWORK_FULL: "everything this machine reaches", "本机可达的一切";
     NETWORK_HOSTS: "only {hosts}, through the gateway's proxy", "仅 {hosts}，经网关代理";
+    NETWORK_HOSTS_BUT: "only {hosts}, never {denied}, through the gateway's proxy", "仅 {hosts}，不含 {denied}，经网关代理";
+    NETWORK_NO_HOSTS: "no host: none is in allowHosts that the rules about hosts leave", "无任何主机：allowHosts 中没有被规则保留的主机";
+    EXPLAIN_NOT: "not", "不可达";
     BARE_NOTE: "With the profile none the rest does not hold: programs have all your rights.", "配置为 none 时其余各项均不生效：程序拥有你的全部权限。";
 }

@@ -4,6 +4,8 @@ use tidegate_runtime::texts;
 
 texts! {
     SUMMARY: "summary", "摘要";
+    INTERRUPTED: "  (interrupted)", "  （被中断）";
+    LEFT_OUT: "({count} of {last} lines come before these: --all shows them, --limit <n> more of them)", "（前面还有 {count} 条，共 {last} 条：--all 显示全部，--limit <n> 显示更多）";
     UNKNOWN: "unknown", "未知";
     IMAGE: "(an image, {kind})", "（图像，{kind}）";
     INVALID_FORMAT: "Invalid value for --format: {value} ({known})", "--format 的值无效：{value}（{known}）";

@@ -185,3 +185,28 @@ os.wait()
     let done = home.call(&["sandbox", "test", "--", "/usr/bin/true"]).run();
     assert!(done.stderr.contains("nothing was refused"), "{done:?}");
 }
+
+#[test]
+fn a_host_that_a_rule_takes_away_is_told_with_the_rules_key() {
+    let home = Home::new();
+    home.write_config(
+        "{ egress: { allowHosts: ['other.example'], denyHosts: ['bad.example.com'] }, agents: { defaults: { \
+         sandbox: { network: 'allowlist', allowHosts: ['pypi.org'] } } } }",
+    );
+    let text = home.call(&["sandbox", "explain"]).ok().stdout;
+    let told = text.lines().find(|line| line.contains("pypi.org")).unwrap_or_default();
+    assert!(told.contains("egress.allowHosts"), "{text}");
+    assert!(!text.contains("only !") && text.contains("no host"), "{text}");
+}
+
+#[test]
+fn whoever_runs_something_bare_is_warned_and_told_of_no_limits() {
+    let home = Home::new();
+    let done = home.call(&["sandbox", "test", "--profile", "none", "--", "true"]).run();
+    assert!(done.stderr.contains("WARNING") && !done.stderr.contains("at most"), "{done:?}");
+    home.write_config(
+        "{ tools: { profile: 'coding' }, agents: { defaults: { sandbox: { profile: 'none' } } } }",
+    );
+    let done = home.call(&["ask", "hi"]).ok();
+    assert!(done.stderr.contains("WARNING"), "{done:?}");
+}

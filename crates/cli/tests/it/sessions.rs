@@ -429,3 +429,13 @@ fn a_session_whose_ask_was_killed_can_be_deleted_at_once() {
     home.call(&["sessions", "delete", "main", "--yes"]).ok();
     assert!(home.sessions().is_empty());
 }
+
+#[test]
+fn what_is_left_out_of_a_conversation_is_counted() {
+    let home = Home::new();
+    home.ask("one");
+    home.ask("two");
+    let text = home.call(&["sessions", "show", "main", "--limit", "1"]).ok().stdout;
+    assert!(text.starts_with("(3 of 4 lines come before these: --all shows them"), "{text}");
+    assert!(!home.call(&["sessions", "show", "main"]).ok().stdout.contains("come before"));
+}

@@ -9,6 +9,7 @@ use tidegate_runtime::catalogue::{Language, Text};
 use tidegate_storage::{SessionRow, title_of};
 
 use super::plan::Writer;
+use super::stop::Unfinished;
 use crate::error::EngineError;
 use crate::settings::SettingsError;
 use crate::start::Core;
@@ -56,12 +57,15 @@ impl Core {
         })
     }
 
-    pub(super) fn about_stopping(&self, runs: usize) -> String {
-        match runs {
-            0 => self.say(texts::NOTHING_TO_STOP),
-            1 => self.say(texts::STOPPED),
-            more => self.fill(texts::STOPPED_MANY, &[("waiting", &(more - 1))]),
-        }
+    pub(super) fn about_stopping(&self, ends: &Unfinished) -> String {
+        let text = match (ends.runs.len(), ends.waiting, ends.helpers) {
+            (0, ..) => texts::NOTHING_TO_STOP,
+            (_, 0, 0) => texts::STOPPED,
+            (_, _, 0) => texts::STOPPED_WAITING,
+            (_, 0, _) => texts::STOPPED_HELPERS,
+            _ => texts::STOPPED_BOTH,
+        };
+        self.fill(text, &[("waiting", &ends.waiting), ("helpers", &ends.helpers)])
     }
 
     fn about_choice(&self, writer: Writer<'_>, said: &SessionSettings) -> String {
@@ -129,11 +133,14 @@ impl Core {
         let length = row.map_or(0, |row| row.head_seq);
         let level = spec.thinking.unwrap_or_default().as_str();
         let usage = row.map(|row| row.usage).unwrap_or_default();
-        let used: [(&str, &dyn Display); 3] = [
-            ("input", &short(usage.prompt())),
-            ("output", &short(usage.output)),
-            ("cost", &format!("${:.4}", usage.cost.usd())),
-        ];
+        let unpriced =
+            usage.total() > 0 && spec.models.first().is_some_and(|model| !self.settings.is_priced(model));
+        let cost = match usage.cost.0 {
+            0 if unpriced => self.say(texts::PRICE_UNKNOWN),
+            _ => format!("${:.4}", usage.cost.usd()),
+        };
+        let used: [(&str, &dyn Display); 3] =
+            [("input", &short(usage.prompt())), ("output", &short(usage.output)), ("cost", &cost)];
         let mut lines = vec![
             self.fill(texts::STATUS_SESSION, &[("name", &name), ("lines", &length)]),
             self.fill(texts::MODEL_IS, &[("model", &model_of(spec))]),

@@ -6,6 +6,7 @@ use tidegate_policy::Principal;
 use tidegate_protocol::{RunCommand, RunId, RunSpec, SessionKey, SessionSettings};
 use tidegate_routing::{Command, Line, Setting, Vocabulary, is_abort_word, parse_line};
 
+use super::stop::Unfinished;
 use crate::error::EngineError;
 use crate::start::Core;
 
@@ -110,7 +111,7 @@ impl Core {
     ) -> Result<Plan, EngineError> {
         if is_abort_word(&text) {
             let ends = self.unfinished(writer, false).await?;
-            if !ends.is_empty() {
+            if !ends.runs.is_empty() {
                 return Ok(self.stopping(text, spec, ends));
             }
         }
@@ -131,7 +132,7 @@ impl Core {
             }
             Some(Command::Stop { all }) => {
                 let ends = self.unfinished(writer, all).await?;
-                if ends.is_empty() && !writer.may_change() {
+                if ends.runs.is_empty() && !writer.may_change() {
                     return Ok(ignored(text, spec));
                 }
                 Ok(self.stopping(text, spec, ends))
@@ -161,8 +162,8 @@ impl Core {
         directives: &SessionSettings,
         rest: String,
     ) -> Result<Plan, EngineError> {
-        let ends =
-            if self.settings.reset_aborts() { self.unfinished(writer, false).await? } else { Vec::new() };
+        let aborts = self.settings.reset_aborts();
+        let ends = if aborts { self.unfinished(writer, false).await?.runs } else { Vec::new() };
         if rest.is_empty() {
             if *directives != SessionSettings::default() && !self.came_before(writer).await? {
                 self.choose(writer.principal, writer.key, directives).await?;
@@ -174,9 +175,9 @@ impl Core {
         Ok(Plan { first, ends, ..Plan::only(Step { text: rest, spec: turn, alone: true }) })
     }
 
-    fn stopping(&self, text: String, spec: RunSpec, ends: Vec<RunId>) -> Plan {
-        let said = self.about_stopping(ends.len());
-        Plan { ends, ..Plan::command(text, spec, RunCommand::Say { text: said }) }
+    fn stopping(&self, text: String, spec: RunSpec, ends: Unfinished) -> Plan {
+        let said = self.about_stopping(&ends);
+        Plan { ends: ends.runs, ..Plan::command(text, spec, RunCommand::Say { text: said }) }
     }
 }
 

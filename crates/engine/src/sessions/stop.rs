@@ -11,6 +11,16 @@ use crate::start::{Core, Engine};
 /// Waiting runs that are ended at once.
 const MOST: u32 = 1_000;
 
+/// What is to end, and how much of it a person would not see end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    pub(super) runs: Vec<RunId>,
+    /// Messages that wait for their turn.
+    pub(super) waiting: usize,
+    /// Subagents that work for the conversation.
+    pub(super) helpers: usize,
+}
+
 impl Engine {
     /// Ends runs, with those they started, and tells nobody: whoever waits for them wished so. One that ended by itself
     /// meanwhile has what it wants.
@@ -26,8 +36,8 @@ impl Core {
     /// What is under way in a conversation and for it, as far as the writer may end it; with `all` what waits too. That
     /// comes first: ending the run under way would let the next begin. What works for the conversation may have been
     /// started by a run that has ended long ago.
-    pub(super) async fn unfinished(&self, writer: Writer<'_>, all: bool) -> Result<Vec<RunId>, StoreError> {
-        let mut runs = Vec::new();
+    pub(super) async fn unfinished(&self, writer: Writer<'_>, all: bool) -> Result<Unfinished, StoreError> {
+        let mut found = Unfinished::default();
         for state in [RunState::Queued, RunState::Running] {
             let open = RunFilter { state: Some(state.clone()), limit: MOST, ..RunFilter::default() };
             let mut rows = self.store.runs(&self.tenant, open.clone()).await?;
@@ -37,8 +47,18 @@ impl Core {
                 let own = RunFilter { session: Some(writer.key.clone()), ..open };
                 rows.extend(self.store.runs(&self.tenant, own).await?);
             }
-            runs.extend(rows.into_iter().filter(|row| writer.may_end(&row.actor)).map(|row| row.id));
+            for row in rows.into_iter().filter(|row| writer.may_end(&row.actor)) {
+                if found.runs.contains(&row.id) {
+                    continue;
+                }
+                found.runs.push(row.id);
+                match row.state {
+                    _ if row.reply.announces_to(writer.key) => found.helpers += 1,
+                    RunState::Queued => found.waiting += 1,
+                    _ => {}
+                }
+            }
         }
-        Ok(runs)
+        Ok(found)
     }
 }

@@ -101,13 +101,18 @@ impl Settings {
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
                 SandboxNetwork::Allowlist => {
-                    let hosts = own.allow_hosts.as_ref().unwrap_or(&all.allow_hosts);
-                    Network::Allowlist(self.program_hosts(scope, hosts))
+                    Network::Allowlist(self.program_hosts(scope, &self.sandbox_hosts(scope)))
                 }
                 SandboxNetwork::Full => Network::Full,
             },
             limits: self::limits(limits),
         }
+    }
+
+    /// The hosts that an agent's programs were given, before the rules about all hosts.
+    pub(super) fn sandbox_hosts(&self, scope: &Scope) -> Vec<String> {
+        let own = self.own_sandbox(scope).allow_hosts;
+        own.unwrap_or_else(|| self.config.agents.defaults.sandbox.allow_hosts.clone())
     }
 
     /// The name of the place that a conversation's programs share with others.
@@ -136,7 +141,7 @@ impl Settings {
     }
 
     /// Whether an agent's programs and file tools may only look at its workspace.
-    pub(crate) fn only_looks(&self, scope: &Scope, session: &str) -> bool {
+    pub fn only_looks(&self, scope: &Scope, session: &str) -> bool {
         self.workspace_access(scope) == WorkspaceAccess::Ro && self.profile(scope, session) != Profile::None
     }
 

@@ -2,7 +2,7 @@
 
 use tidegate_config::schema::HostLists;
 use tidegate_net::{Guard, NamedSecret, ProxyCredential};
-use tidegate_policy::{HostLevel, HostPattern, HostRules};
+use tidegate_policy::{HostLevel, HostPattern, HostRefusal, HostRules};
 use tidegate_protocol::Scope;
 
 use super::Settings;
@@ -29,6 +29,15 @@ impl Settings {
     /// What is left of the hosts that an agent's programs may reach.
     pub(super) fn program_hosts(&self, scope: &Scope, hosts: &[String]) -> Vec<String> {
         self.host_rules(scope).narrow_list(&patterns(hosts).unwrap_or_default())
+    }
+
+    /// The hosts of an agent's programs that the rules take away again, and which key does.
+    pub fn withheld_hosts(&self, scope: &Scope) -> Vec<HostRefusal> {
+        let rules = self.host_rules(scope);
+        let mut hosts = self.sandbox_hosts(scope);
+        // Of everything below a domain a part may be left.
+        hosts.retain(|host| !host.starts_with("*."));
+        hosts.iter().filter_map(|host| rules.judge(host).err()).collect()
     }
 
     /// Keys that are put into the requests of programs on their way out.
@@ -112,6 +121,9 @@ mod tests {
         let held = settings.confinement(&scope, "s", std::path::Path::new("/srv"), Vec::new());
         let expected = ["a.example.com", "pypi.org", "!bad.example.com"].map(str::to_owned).to_vec();
         assert_eq!(held.network, Network::Allowlist(expected));
+        let withheld = settings.withheld_hosts(&scope);
+        let withheld: Vec<_> = withheld.iter().map(|one| (one.host().to_owned(), one.key())).collect();
+        assert_eq!(withheld, [("crates.io".to_owned(), Some("egress.allowHosts".to_owned()))]);
     }
 
     #[test]

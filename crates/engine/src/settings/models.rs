@@ -146,7 +146,8 @@ impl Settings {
         Ok(left)
     }
 
-    fn is_priced(&self, model: &ModelRef) -> bool {
+    /// Whether anybody knows what the model costs.
+    pub(crate) fn is_priced(&self, model: &ModelRef) -> bool {
         self.catalogue.model(model).is_some_and(|info| info.price.is_some())
     }
 

@@ -1,7 +1,6 @@
 //! Where a call is made: the folder it works in, and what it may never touch.
 
 use std::fs::DirBuilder;
-use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,8 +79,7 @@ impl Core {
         let state = self.lock.home().root().canonicalize().map_err(unusable)?;
         let workspace = workspace.canonicalize().ok();
         if is_ours(&root, &state, workspace.as_deref()) {
-            let why = "it is part of the gateway's own state, which no tool may reach";
-            return Err(unusable(io::Error::new(io::ErrorKind::PermissionDenied, why)));
+            return Err(EngineError::OwnState { path: root });
         }
         Ok(root)
     }

@@ -14,8 +14,8 @@ impl AllowMatch {
     pub fn of(prepared: &Prepared) -> Option<Self> {
         match prepared.plan() {
             Some(plan) => suggestion(plan, None),
-            None if prepared.subjects().is_empty() => None,
-            None => Some(Self::Subjects(prepared.subjects().to_vec())),
+            None if prepared.can_be_named() => Some(Self::Subjects(prepared.subjects().to_vec())),
+            None => None,
         }
     }
 }

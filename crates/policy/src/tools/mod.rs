@@ -62,6 +62,8 @@ pub enum StageKind {
     Exec,
     /// A yes that somebody saved.
     Saved,
+    /// Which addresses may be called at all.
+    Egress,
 }
 
 /// What was decided, and why.

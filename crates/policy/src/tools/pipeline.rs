@@ -285,8 +285,7 @@ impl<'a> Hearing<'a> {
     }
 
     fn close(mut self, prepared: &Prepared, allowed: &[AllowRule]) -> Decision {
-        // A list of subjects says nothing about programs, and an empty one nothing at all.
-        let can_be_named = prepared.plan().is_none() && !prepared.subjects().is_empty();
+        let can_be_named = prepared.can_be_named();
         let only_named = self.asked == Asked { by_name: true, ..Asked::default() };
         let only_exec = self.asked == Asked { by_exec: true, ..Asked::default() };
         let asks = self.verdict() == Verdict::Ask;

@@ -53,8 +53,7 @@ pub(crate) fn in_and_out<T: DeserializeOwned>(case: &Value) -> Result<(T, Value)
 fn answer_of(group: &str) -> Option<Answer> {
     let families =
         [text::answer_of, agent::answer_of, sessions::answer_of, models::answer_of, exec::answer_of];
-    let others: [fn(&str) -> Option<Answer>; 3] =
-        [config::answer_of, gateway::answer_of, socket::answer_of];
+    let others: [fn(&str) -> Option<Answer>; 3] = [config::answer_of, gateway::answer_of, socket::answer_of];
     families.into_iter().chain(others).find_map(|of| of(group))
 }
 

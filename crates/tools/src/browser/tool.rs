@@ -93,6 +93,7 @@ impl BrowserTool {
                 let running = self.browsers.running(place, &profile).await;
                 let tabs = running.as_ref().map(|browser| browser.tabs()).unwrap_or_default();
                 let text = match &running {
+                    Some(_) if tabs.len() == 1 => "A browser runs with 1 tab.".to_owned(),
                     Some(_) => format!("A browser runs with {} tabs.", tabs.len()),
                     None => "No browser runs; action open starts one.".to_owned(),
                 };
@@ -345,6 +346,8 @@ impl Tool for BrowserTool {
         let uses = args.action.uses_page();
         let mut preparation = Preparation {
             risk: Some(if uses { Risk::Execute } else { Risk::Network }),
+            // The page is the same whatever is clicked or typed in it, and its refs are others with the next snapshot.
+            once: uses,
             ..Preparation::default()
         };
         if args.action == Action::Evaluate {

@@ -70,11 +70,10 @@ impl FileWork for Edit {
         let was = found.was(CHANGE_CAP)?;
         let new = edited(args, &name, &was)?;
         Ok(Preparation {
-            risk: None,
             subjects: vec![subject(&name)],
             preview: Some(diff::preview(&diff::unified(&name, was.bytes(), Some(&new)))),
             conditions: vec![condition(&name, &was)],
-            plan: None,
+            ..Preparation::default()
         })
     }
 

@@ -51,11 +51,10 @@ impl FileWork for Write {
             Some(bytes) => diff::unified(&name, Some(bytes), Some(args.content.as_bytes())),
         };
         Ok(Preparation {
-            risk: None,
             subjects: vec![subject(&name)],
             preview: Some(diff::preview(&preview)),
             conditions: vec![condition(&name, &was)],
-            plan: None,
+            ..Preparation::default()
         })
     }
 

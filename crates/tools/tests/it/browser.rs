@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_net::Guard;
 use tidegate_policy::SubjectKind;
+use tidegate_policy::approval::AllowMatch;
 use tidegate_protocol::{Block, Risk};
 use tidegate_testkit::web_server::{Page, WebServer};
 use tidegate_tools::{BrowserProfile, BrowserSettings, Tool as _};
@@ -307,6 +308,9 @@ async fn looking_is_network_and_using_is_high_risk_bound_to_the_page() {
     assert_eq!(scene.tool.spec().risk, Risk::Execute);
 
     let prepared = scene.stage.prepare(&scene.tool, &click).await.unwrap();
+    assert_eq!(AllowMatch::of(&prepared), None, "a yes for good would be one to any click on the page");
+    let snapshot = scene.stage.prepare(&scene.tool, &json!({ "action": "snapshot" })).await.unwrap();
+    assert!(AllowMatch::of(&snapshot).is_some());
     let host = prepared.subjects().iter().find(|subject| subject.kind == SubjectKind::Host).unwrap();
     assert_eq!(host.value, "127.0.0.1");
     let preview = prepared.preview().unwrap();

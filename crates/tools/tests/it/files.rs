@@ -94,10 +94,9 @@ async fn a_call_says_which_file_it_means_and_what_it_would_do_to_it() {
         prepared,
         Preparation {
             subjects: vec![Subject::new(SubjectKind::Path, "a.txt")],
-            plan: None,
             preview: Some("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n".to_owned()),
             conditions: vec![("sha256 a.txt".to_owned(), sha256.to_owned())],
-            risk: None,
+            ..Preparation::default()
         }
     );
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");

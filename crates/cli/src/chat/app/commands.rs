@@ -27,12 +27,17 @@ impl State {
             ("/quit" | "/exit", None) => effects.push(Effect::Leave),
             ("/help" | "/commands", None) => self.help(),
             ("/export", file) => effects.push(Effect::Export(file.map(str::to_owned))),
-            ("/stop", None) if self.current.is_none() => {
-                self.scroll.remark(self.say(words::NOTHING_TO_STOP), self.width);
+            ("/verbose" | "/v", None) => {
+                let level = self.facts.verbose.as_str();
+                self.scroll.remark(&self.fill(words::VERBOSE_IS, &[("level", &level)]), self.width);
             }
-            ("/stop", None) => self.stop(false, effects),
+            // What was begun a moment ago may not be known here yet.
+            ("/stop", None) => {
+                self.stops_helpers = self.current.is_none();
+                self.stop(false, true, effects);
+            }
             ("/stop", Some(word)) if self.current.is_some() && word.eq_ignore_ascii_case("all") => {
-                self.stop(true, effects);
+                self.stop(true, true, effects);
             }
             _ => match about_slip(self.facts.language, &self.models, &self.facts.triggers, &text) {
                 Some(said) => self.scroll.warning(&said, self.width),
@@ -51,6 +56,17 @@ impl State {
         let broken = lines.iter().flat_map(|line| rows(line, &Lead::default(), self.width, 0, Break::Words));
         let broken = broken.map(|row| row.line).collect();
         self.scroll.add(Kind::Remark, broken);
+        self.remind();
+    }
+
+    /// Shows where the conversation stood.
+    fn remind(&mut self) {
+        let Some(past) = self.facts.past.take() else { return };
+        let values: [(&str, &dyn std::fmt::Display); 2] = [("title", &past.title), ("count", &past.count)];
+        let text = if past.title.is_empty() { words::GOES_ON } else { words::GOES_ON_TITLED };
+        self.scroll.remark(&self.fill(text, &values), self.width);
+        self.scroll.thought(&format!("› {}", past.asked), self.width);
+        self.scroll.thought(&past.said, self.width);
     }
 
     fn help(&mut self) {
@@ -82,12 +98,13 @@ impl State {
     }
 }
 
-const KEYS: [(&str, Text); 7] = [
+const KEYS: [(&str, Text); 8] = [
     ("Enter", words::HELP_ENTER),
     ("Alt+Enter, Ctrl+J", words::HELP_NEWLINE),
     ("Esc", words::HELP_ESC),
     ("Tab", words::HELP_TAB),
     ("↑ ↓", words::HELP_UP),
+    ("Ctrl+O", words::HELP_CTRL_O),
     ("Ctrl+C", words::HELP_CTRL_C),
     ("Ctrl+Z", words::HELP_CTRL_Z),
 ];

@@ -22,6 +22,9 @@ impl State {
         if key == Key::Ctrl('z') {
             return effects.push(Effect::Suspend);
         }
+        if key == Key::Ctrl('o') {
+            return self.show_cut();
+        }
         let paused = self.now >= self.typing_until;
         if !paused {
             self.typing_until = self.now + STILL_TYPING;
@@ -84,7 +87,7 @@ impl State {
     fn escape(&mut self, effects: &mut Vec<Effect>) {
         let again = self.escaped_at.take().is_some_and(|at| self.now - at <= TWICE);
         self.escaped_at = (!again).then_some(self.now);
-        self.stop(again, effects);
+        self.stop(again, self.at_work > 0, effects);
     }
 
     fn stop_telling(&mut self) {

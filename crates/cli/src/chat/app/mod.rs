@@ -14,17 +14,18 @@ mod view;
 use std::collections::{HashSet, VecDeque};
 
 use tidegate_protocol::api::{AnswerApproval, ApprovalAnswered, AskEvent};
-use tidegate_protocol::{ApprovalId, ErrorBody, ErrorCode, RunId};
+use tidegate_protocol::{ApprovalId, ErrorBody, ErrorCode, RunId, Verbose};
 use tidegate_runtime::catalogue::{Language, Text};
 
 pub(super) use self::commands::completions;
 use self::scroll::Scroll;
-use super::card::Card;
+use super::card::{Card, Look};
 use super::choice::{Choice, Models};
 use super::editor::{Completions, Editor};
 use super::elsewhere::Elsewhere;
 use super::keys::Key;
 use super::markdown::Markdown;
+use super::past::Past;
 use super::question::Question;
 
 /// A message of this terminal, counted from 1.
@@ -43,6 +44,8 @@ pub(super) enum Event {
     Exported(Result<String, String>),
     /// Runs of the conversation that ended, and how many subagents work for it.
     Elsewhere(Vec<Elsewhere>, usize),
+    /// How many subagents of the conversation were ended.
+    Stopped(Result<usize, ErrorBody>),
     Resized(usize),
     /// Time passed.
     Tick,
@@ -60,6 +63,8 @@ pub(super) enum Effect {
     /// This holds for the conversation now.
     Chose(Choice),
     Abort(RunId),
+    /// End what works for the conversation, whichever turn began it, and then these.
+    StopHelpers(Vec<RunId>),
     Answer(ApprovalId, AnswerApproval),
     /// Keep what was typed for later.
     Remember(String),
@@ -93,6 +98,10 @@ pub(super) struct Facts {
     pub(super) model: String,
     /// Further words that begin a conversation anew.
     pub(super) triggers: Vec<String>,
+    /// How much is shown of tools.
+    pub(super) verbose: Verbose,
+    /// What was said before.
+    pub(super) past: Option<Past>,
 }
 
 pub(super) struct State {
@@ -118,6 +127,10 @@ pub(super) struct State {
     /// A key that answers the question unless a word becomes of it, and when it was pressed.
     answering: Option<(char, i64)>,
     doing: Doing,
+    /// The line of a thought that is coming, where thoughts are shown.
+    thought: String,
+    /// The last output of a tool that was not shown whole.
+    cut: Option<Vec<super::line::Line>>,
     /// Told below the input until the next key.
     notice: Option<String>,
     escaped_at: Option<i64>,
@@ -129,6 +142,8 @@ pub(super) struct State {
     elsewhere: Vec<Elsewhere>,
     /// Subagents of this conversation.
     at_work: usize,
+    /// Nothing else was under way when they were to end: that there was none is told.
+    stops_helpers: bool,
 }
 
 /// A message and what is known of its run.
@@ -181,12 +196,15 @@ impl State {
             typing_until: 0,
             answering: None,
             doing: Doing::Working,
+            thought: String::new(),
+            cut: None,
             notice: None,
             escaped_at: None,
             window: None,
             own: HashSet::new(),
             elsewhere: Vec::new(),
             at_work: 0,
+            stops_helpers: false,
         };
         state.welcome();
         state
@@ -203,6 +221,7 @@ impl State {
             Event::Decided(approval, decided) => self.decided(approval, decided, &mut effects),
             Event::Exported(exported) => self.exported(exported),
             Event::Elsewhere(ended, at_work) => self.heard(ended, at_work),
+            Event::Stopped(stopped) => self.helpers_stopped(stopped),
             Event::Resized(width) => {
                 self.width = width;
                 self.answer.resize(width);
@@ -266,13 +285,37 @@ impl State {
         }
     }
 
-    /// Ends what is under way, and with `everything` what waits as well.
-    fn stop(&mut self, everything: bool, effects: &mut Vec<Effect>) {
+    /// Ends what is under way, with `everything` what waits as well, and with `helpers` whoever works for the conversation:
+    /// those of an earlier turn do not end with this one.
+    fn stop(&mut self, everything: bool, helpers: bool, effects: &mut Vec<Effect>) {
         let waiting = if everything { self.waiting.len() } else { 0 };
+        let mut runs = Vec::new();
         for turn in self.current.iter_mut().chain(self.waiting.iter_mut().take(waiting)) {
             turn.stopping = true;
-            effects.extend(turn.run.map(Effect::Abort));
+            runs.extend(turn.run);
         }
+        if helpers {
+            effects.push(Effect::StopHelpers(runs));
+        } else {
+            effects.extend(runs.into_iter().map(Effect::Abort));
+        }
+    }
+
+    fn helpers_stopped(&mut self, stopped: Result<usize, ErrorBody>) {
+        let said = match stopped {
+            Ok(0) if !std::mem::take(&mut self.stops_helpers) => return,
+            Ok(0) => self.say(crate::texts::chat::NOTHING_TO_STOP).to_owned(),
+            Ok(1) => self.say(crate::texts::chat::HELPER_STOPPED).to_owned(),
+            Ok(count) => self.fill(crate::texts::chat::HELPERS_STOPPED, &[("count", &count)]),
+            Err(error) => {
+                return self.scroll.failure(&format!("[{}] {}", error.code, error.message), self.width);
+            }
+        };
+        self.scroll.remark(&said, self.width);
+    }
+
+    fn look(&self) -> Look {
+        Look { width: self.width, whole: self.facts.verbose == Verbose::Full }
     }
 
     /// What came of an answer. One that did not arrive can be given again.

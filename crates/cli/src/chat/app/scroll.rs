@@ -16,6 +16,7 @@ pub(super) enum Kind {
     /// What the person said: each time a thing of its own.
     Spoken,
     Answer,
+    Thought,
     Card,
     Question,
     Remark,
@@ -60,6 +61,17 @@ impl Scroll {
             lines.extend(broken(&Line::styled(BOLD, line), &lead, width));
         }
         self.add(Kind::Spoken, lines);
+    }
+
+    /// What the model thought.
+    pub(super) fn thought(&mut self, text: &str, width: usize) {
+        let lead = || Line::styled(PLAIN, "  ");
+        let mut lines = Vec::new();
+        for line in printable(text).trim_end().lines() {
+            let lead = Lead { first: lead(), rest: lead() };
+            lines.extend(broken(&Line::styled(DIM, line), &lead, width));
+        }
+        self.add(Kind::Thought, lines);
     }
 
     /// Something the person should know.

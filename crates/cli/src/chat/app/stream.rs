@@ -2,11 +2,12 @@
 
 use tidegate_models::format_tokens;
 use tidegate_protocol::api::{ApprovalView, AskAnswer, AskEvent};
-use tidegate_protocol::{ApprovalId, ErrorBody, ErrorCode, RunEventBody, RunId};
+use tidegate_protocol::{ApprovalId, ErrorBody, ErrorCode, RunEventBody, RunId, Verbose};
 
-use super::super::card::{Card, End};
+use super::super::card::{Card, End, Look};
 use super::super::choice::{answered_by, begins_anew, chosen};
 use super::super::elsewhere::about_subagent;
+use super::super::line::Line;
 use super::super::markdown::Markdown;
 use super::super::question::Question;
 use super::scroll::Kind;
@@ -65,6 +66,7 @@ impl State {
             }
             AskEvent::Error { error } => {
                 self.end_text();
+                self.end_cards();
                 self.failed(&error);
                 self.ended(effects);
             }
@@ -84,11 +86,13 @@ impl State {
             if let Some(model) = &choice.model {
                 self.facts.model.clone_from(model);
             }
+            self.facts.verbose = choice.verbose.unwrap_or(self.facts.verbose);
             effects.push(Effect::Chose(choice));
         }
     }
 
     fn text(&mut self, text: &str) {
+        self.end_thought();
         self.doing = Doing::Working;
         if let Some(turn) = &mut self.current
             && !text.is_empty()
@@ -107,16 +111,49 @@ impl State {
 
     fn end_cards(&mut self) {
         for card in std::mem::take(&mut self.cards) {
-            let lines = card.finished(self.facts.language, End::Interrupted, "", 0, self.width);
-            self.scroll.add(Kind::Card, lines);
+            let lines = card.finished(self.facts.language, End::Interrupted, "", 0, self.look());
+            self.show_card(lines);
+        }
+    }
+
+    /// What the model thinks, line by line, for whoever wants to see everything.
+    fn thinks(&mut self, text: &str) {
+        self.doing = Doing::Thinking;
+        if self.facts.verbose != Verbose::Full {
+            return;
+        }
+        self.thought.push_str(text);
+        while let Some(end) = self.thought.find('\n') {
+            let line: String = self.thought.drain(..=end).collect();
+            self.scroll.thought(&line, self.width);
+        }
+    }
+
+    fn end_thought(&mut self) {
+        let rest = std::mem::take(&mut self.thought);
+        self.scroll.thought(&rest, self.width);
+    }
+
+    /// The whole of what was last cut off.
+    pub(super) fn show_cut(&mut self) {
+        match self.cut.take() {
+            Some(lines) => self.scroll.add(Kind::Card, lines),
+            None => self.notice = Some(self.say(words::NOTHING_CUT).to_owned()),
         }
     }
 
     /// What follows is no longer part of the text so far.
     fn end_text(&mut self) {
+        self.end_thought();
         let rows = self.answer.finish();
         self.scroll.add(Kind::Answer, rows);
         self.scroll.answer_ended();
+    }
+
+    fn show_card(&mut self, lines: Vec<Line>) {
+        if self.facts.verbose != Verbose::Off {
+            self.scroll.add(Kind::Card, lines);
+        }
     }
 
     fn restarted(&mut self) {
@@ -134,6 +171,9 @@ impl State {
         let stopping = self.current.as_ref().is_some_and(|turn| turn.stopping);
         if stopping && error.code == ErrorCode::Aborted {
             return self.scroll.remark(self.say(words::STOPPED), self.width);
+        }
+        if error.code == ErrorCode::Aborted {
+            return self.scroll.remark(self.say(words::STOPPED_ELSEWHERE), self.width);
         }
         let mut text = format!("[{}] {}", error.code, error.message);
         let hint = match error.code {
@@ -161,7 +201,7 @@ impl State {
 
     fn notified(&mut self, event: RunEventBody, effects: &mut Vec<Effect>) {
         match event {
-            RunEventBody::ThinkingDelta { .. } => self.doing = Doing::Thinking,
+            RunEventBody::ThinkingDelta { text } => self.thinks(&text),
             RunEventBody::ToolStarted { call_id, tool, args } => {
                 self.end_text();
                 self.doing = Doing::Working;
@@ -208,8 +248,12 @@ impl State {
 
     fn tool_ended(&mut self, call: &str, end: End, text: &str, took: i64) {
         let Some(at) = self.cards.iter().position(|card| card.call == call) else { return };
-        let lines = self.cards.remove(at).finished(self.facts.language, end, text, took, self.width);
-        self.scroll.add(Kind::Card, lines);
+        let (card, look) = (self.cards.remove(at), self.look());
+        let finished = |look| card.finished(self.facts.language, end, text, took, look);
+        let (lines, whole) = (finished(look), finished(Look { whole: true, ..look }));
+        self.cut =
+            Some(whole).filter(|whole| whole.len() > lines.len() || self.facts.verbose == Verbose::Off);
+        self.show_card(lines);
     }
 
     fn asked(&mut self, approval: ApprovalView, effects: &mut Vec<Effect>) {

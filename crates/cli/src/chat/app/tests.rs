@@ -32,6 +32,8 @@ impl Driven {
             session: "main".to_owned(),
             model: "offline".to_owned(),
             triggers: vec!["/fresh".to_owned()],
+            verbose: Verbose::On,
+            past: None,
         };
         let completions = completions(Language::English, Vec::new());
         let models: Models = Box::new(|word| (word == "b").then(|| "maker/b".to_owned()));
@@ -160,7 +162,7 @@ fn an_answer_that_did_not_stream_is_shown_at_its_end() {
 fn the_model_that_is_shown_is_the_one_that_answers() {
     let mut driven = Driven::new();
     driven.ask("/model b", 1);
-    let chose = Choice { model: Some("maker/b".to_owned()), thinking: false };
+    let chose = Choice { model: Some("maker/b".to_owned()), thinking: false, verbose: None };
     assert_eq!(driven.answered_by(1, "command", "b it is"), [Effect::Chose(chose)]);
     assert!(driven.region_has("main · maker/b"), "{:?}", driven.region());
     driven.ask("/model nobody", 2);
@@ -440,7 +442,7 @@ fn commands_of_the_terminal_are_not_sent() {
     let mut driven = Driven::new();
     assert_eq!(driven.enter("/quit"), [Effect::Leave]);
     assert_eq!(driven.enter("/export notes.md"), [Effect::Export(Some("notes.md".to_owned()))]);
-    assert_eq!(driven.enter("/stop"), []);
+    assert_eq!(driven.enter("/stop"), [Effect::StopHelpers(Vec::new())]);
     assert_eq!(driven.enter("/help"), []);
     for command in ["/new", "/model", "/think", "/export", "/quit", "Alt+Enter"] {
         assert!(driven.scrollback.iter().any(|row| row.contains(command)), "{command}");

@@ -1,6 +1,7 @@
 //! The region at the bottom: what is coming, what is under way, the question, the line that is typed, and where one is.
 
 use tidegate_models::format_tokens;
+use tidegate_protocol::Verbose;
 
 use super::super::card::{elapsed, spinner};
 use super::super::line::{BLUE, BOLD, CYAN, DIM, Line, PLAIN, YELLOW};
@@ -55,7 +56,7 @@ impl State {
         if !rows.is_empty() && self.scroll.begins_with_blank(Kind::Answer) {
             rows.insert(0, Line::default());
         }
-        if !self.cards.is_empty() {
+        if !self.cards.is_empty() && self.facts.verbose != Verbose::Off {
             if self.scroll.begins_with_blank(Kind::Card) {
                 rows.push(Line::default());
             }

@@ -35,7 +35,14 @@ impl Completions {
         } else {
             return None;
         };
-        let starts = |choice: &Choice| choice.word.to_lowercase().starts_with(&word.to_lowercase());
+        // A model is known by its own name as well as with its provider's.
+        let typed = word.trim_start_matches('@').to_lowercase();
+        let starts = |choice: &Choice| {
+            let whole = choice.word.to_lowercase();
+            let own = whole.split_once('/').filter(|(provider, _)| !provider.is_empty());
+            whole.starts_with(&word.to_lowercase())
+                || !typed.is_empty() && own.is_some_and(|(_, own)| own.starts_with(&typed))
+        };
         let fitting: Vec<Choice> = candidates.into_iter().filter(starts).collect();
         (!fitting.is_empty()).then_some((from, fitting))
     }

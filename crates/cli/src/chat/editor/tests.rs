@@ -12,7 +12,10 @@ fn choice(word: &str) -> Choice {
 fn editor() -> Editor {
     let completions = Completions {
         commands: ["/model", "/new", "/help"].map(choice).to_vec(),
-        arguments: vec![("/think".to_owned(), ["low", "high", "medium"].map(choice).to_vec())],
+        arguments: vec![
+            ("/think".to_owned(), ["low", "high", "medium"].map(choice).to_vec()),
+            ("/model".to_owned(), ["groq/fast", "groq/slow"].map(choice).to_vec()),
+        ],
         models: ["anthropic/opus", "anthropic/sonnet", "groq/fast"].map(choice).to_vec(),
     };
     Editor::new(vec!["first".to_owned(), "git log".to_owned(), "git status".to_owned()], completions)
@@ -136,6 +139,12 @@ fn models_are_completed_anywhere_and_arguments_after_their_command() {
     typed(&mut editor, &letters("ask @an"));
     assert_eq!(typed(&mut editor, &[Key::Tab]), "ask @anthropic/|");
     assert_eq!(typed(&mut editor, &[Key::Tab, Key::Tab]), "ask @anthropic/sonnet|");
+    editor.take();
+    typed(&mut editor, &letters("@so"));
+    assert_eq!(typed(&mut editor, &[Key::Tab]), "@anthropic/sonnet |", "without its provider");
+    editor.take();
+    typed(&mut editor, &letters("/model fa"));
+    assert_eq!(typed(&mut editor, &[Key::Tab]), "/model groq/fast |");
     editor.take();
     typed(&mut editor, &letters("/think h"));
     assert_eq!(typed(&mut editor, &[Key::Tab]), "/think high |");

@@ -48,7 +48,7 @@ pub(super) async fn ask(
     let mut emit = |event: &RunEventBody| show.event(event);
     let answered = tokio::select! {
         answered = with_signals(&cancel, engine.ask(asked, &cancel, &mut emit)) => answered,
-        never = put_questions(app, questions, async |id, said| answer_here(engine, id, &said).await) => {
+        never = put_questions(app, &cancel, questions, async |id, said| answer_here(engine, id, &said).await) => {
             match never {}
         }
     };

@@ -50,7 +50,7 @@ pub(super) async fn ask(
     let cancel = Shutdown::new();
     let answered = tokio::select! {
         answered = follow(client, asked, spec, patience, show) => answered,
-        never = put_questions(app, questions, async |id, said| answer_there(client, id, &said).await) => {
+        never = put_questions(app, &cancel, questions, async |id, said| answer_there(client, id, &said).await) => {
             match never {}
         }
         signal = cancel.on_signal() => {

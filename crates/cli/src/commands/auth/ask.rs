@@ -4,6 +4,8 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use tidegate_protocol::ErrorCode;
 use tidegate_secrets::Secret;
@@ -12,6 +14,8 @@ use crate::failure::{Failure, With as _};
 use crate::output::complain;
 use crate::texts;
 
+/// How often somebody who waits for a line looks whether it is still wanted.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Longer than any key.
 const LONGEST: usize = 16 << 10;
 
@@ -27,15 +31,38 @@ fn show(question: &str) {
 }
 
 pub(in crate::commands) fn line(question: &str) -> Result<String, Failure> {
-    Ok(line_or_end(question)?.unwrap_or_default())
+    show(question);
+    Ok(read_line()?.unwrap_or_default())
 }
 
 /// Nothing when the input has ended: whoever was there is gone.
-pub(in crate::commands) fn line_or_end(question: &str) -> Result<Option<String>, Failure> {
-    show(question);
+fn read_line() -> std::io::Result<Option<String>> {
     let mut line = String::new();
     let read = std::io::stdin().lock().take(LONGEST as u64).read_line(&mut line)?;
     Ok((read > 0).then(|| line.trim().to_owned()))
+}
+
+/// A line, until nobody wants the answer any more: then what is typed is left to whoever reads the terminal next.
+pub(in crate::commands) fn line_while(question: &str, wanted: &dyn Fn() -> bool) -> Option<String> {
+    show(question);
+    while wanted() {
+        // A terminal hands over whole lines, so there is one to read when there is anything.
+        if is_typed(LOOK)? {
+            return read_line().ok().flatten();
+        }
+    }
+    None
+}
+
+/// Whether there is something to read, or the end; nothing when that cannot be told.
+fn is_typed(within: Timespec) -> Option<bool> {
+    let stdin = std::io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+    match poll(&mut watched, Some(&within)) {
+        Ok(ready) => Some(ready > 0),
+        Err(Errno::INTR) => Some(false),
+        Err(_) => None,
+    }
 }
 
 pub(super) fn yes(question: &str) -> Result<bool, Failure> {

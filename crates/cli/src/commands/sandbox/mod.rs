@@ -69,7 +69,17 @@ fn network(app: &App, confinement: &Confinement) -> String {
     match &confinement.network {
         Network::None => app.say(words::NETWORK_NONE).to_owned(),
         Network::Full => app.say(words::NETWORK_FULL).to_owned(),
-        Network::Allowlist(hosts) => app.fill(words::NETWORK_HOSTS, &[("hosts", &hosts.join(", "))]),
+        Network::Allowlist(hosts) => {
+            let (denied, allowed): (Vec<&str>, Vec<&str>) =
+                hosts.iter().map(String::as_str).partition(|host| host.starts_with('!'));
+            let denied: Vec<&str> = denied.iter().map(|host| host.trim_start_matches('!')).collect();
+            let text = match (allowed.is_empty(), denied.is_empty()) {
+                (true, _) => words::NETWORK_NO_HOSTS,
+                (false, true) => words::NETWORK_HOSTS,
+                (false, false) => words::NETWORK_HOSTS_BUT,
+            };
+            app.fill(text, &[("hosts", &allowed.join(", ")), ("denied", &denied.join(", "))])
+        }
     }
 }
 

@@ -43,7 +43,12 @@ pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &P
     }
     let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
-    complain(&app.output.dim(&held(app, &known.confinement)));
+    if known.confinement.profile == Profile::None {
+        let key = parsed.value("profile").map_or(known.keys.profile.as_str(), |_| "--profile");
+        complain(&app.fill(words::BARE, &[("agent", &known.scope.agent), ("key", &key)]));
+    } else {
+        complain(&app.output.dim(&held(app, &known.confinement)));
+    }
     let seen = Arc::new(Seen { watches: Refusals::are_seen(&known.confinement), ..Seen::default() });
     let exit = block_on(async { run(&sandboxes, &known.confinement, &plan, &seen).await.map_err(refused) })?;
     let end = end(app, &exit)?;

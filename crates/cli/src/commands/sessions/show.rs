@@ -1,5 +1,6 @@
 //! `sessions show`: what was said, line by line, with the numbers that `fork` and `edit` take.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -24,10 +25,16 @@ pub(in crate::commands) fn show(app: &App, command: &'static Command, parsed: &P
         print_json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(left_out) = entries.first().map(|entry| entry.seq - 1).filter(|count| *count > 0) {
+        let values: [(&str, &dyn std::fmt::Display); 2] = [("count", &left_out), ("last", &row.head_seq)];
+        print_line(&app.output.dim(&app.fill(texts::sessions::LEFT_OUT, &values)))?;
+        print_line("")?;
+    }
+    let done = ended_calls(&entries);
     for entry in &entries {
         let head = format!("{}  {}  {}", entry.seq, who(app, &entry.body), iso_timestamp(entry.created_at));
         print_line(&app.output.bold(&head))?;
-        for line in said(app, entry) {
+        for line in said(app, entry, &done) {
             print_line(&line)?;
         }
         print_line("")?;
@@ -46,7 +53,16 @@ pub(super) fn who(app: &App, body: &EntryBody) -> &'static str {
     }
 }
 
-fn said(app: &App, entry: &Entry) -> Vec<String> {
+/// The calls that have a result.
+fn ended_calls(entries: &[Entry]) -> HashSet<&str> {
+    let results = entries.iter().filter_map(|entry| match &entry.body {
+        EntryBody::Message(Message::ToolResult { tool_call_id, .. }) => Some(tool_call_id.as_str()),
+        _ => None,
+    });
+    results.collect()
+}
+
+fn said(app: &App, entry: &Entry, done: &HashSet<&str>) -> Vec<String> {
     match &entry.body {
         EntryBody::Message(message @ Message::ToolResult { tool_name, is_error, .. }) => {
             let sign = if *is_error { "✗" } else { "✓" };
@@ -59,8 +75,11 @@ fn said(app: &App, entry: &Entry) -> Vec<String> {
                 lines.push(printable(&text));
             }
             lines.extend(message.content().iter().filter_map(|block| match block {
-                Block::ToolCall { name, arguments, .. } => {
-                    Some(app.output.dim(&format!("● {}  {}", printable(name), short(&arguments.to_string()))))
+                Block::ToolCall { id, name, arguments, .. } => {
+                    let ended = done.contains(id.as_str());
+                    let note = if ended { "" } else { app.say(texts::sessions::INTERRUPTED) };
+                    let call = format!("● {}  {}{note}", printable(name), short(&arguments.to_string()));
+                    Some(app.output.dim(&call))
                 }
                 Block::Image { mime_type, .. } => Some(
                     app.output.dim(&app.fill(texts::sessions::IMAGE, &[("kind", &printable(mime_type))])),

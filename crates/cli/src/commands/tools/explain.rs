@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tidegate_policy::inert::inert_line;
-use tidegate_policy::tools::{Decision, StageKind, Verdict};
+use tidegate_policy::tools::{Decision, StageKind, StageSaid, Verdict};
 use tidegate_policy::{HostPattern, Prepared};
 use tidegate_protocol::ErrorCode;
+use tidegate_tools::ToolFailure;
 
 use super::remedy::Remedy;
 use super::{Known, arguments, call, decided_json, fitted, verdict};
@@ -23,23 +24,52 @@ pub(in crate::commands) fn explain(app: &App, command: &'static Command, parsed:
     let args = arguments(command, parsed)?;
     let known = Known::new(app, parsed)?;
     let spec = known.find(app, &parsed.arguments[0])?;
-    let prepared = match args {
-        None => None,
-        Some(args) => Some(block_on(async {
-            let prepared = known.registry.prepare(call(&spec.name, args), &known.place).await;
-            prepared.map_err(|failure| Failure::new(ErrorCode::InvalidValue, Message::plain(failure.message)))
-        })?),
+    let has_args = args.is_some();
+    let (prepared, decision) = match args {
+        None => (None, known.outline(spec)),
+        Some(args) => {
+            let prepared =
+                block_on(async { Ok(known.registry.prepare(call(&spec.name, args), &known.place).await) })?;
+            match prepared {
+                Ok(prepared) => {
+                    let decision = known.decide(&prepared);
+                    (Some(prepared), decision)
+                }
+                Err(failure) => (None, refused(known.outline(spec), failure)?),
+            }
+        }
     };
-    let decision = prepared.as_ref().map_or_else(|| known.outline(spec), |prepared| known.decide(prepared));
     if parsed.has("json") {
         print_json(&explained_json(&known, &spec.name, prepared.as_ref(), &decision))?;
     } else {
         print(&explained(app, &known, &spec.name, prepared.as_ref(), &decision))?;
-        if prepared.is_none() {
+        if !has_args {
             print_line(&format!("\n{}", app.output.dim(app.say(words::EXPLAIN_WITHOUT_ARGS))))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The decision about a call that is refused for where it leads, before anybody looks at who may make it.
+fn refused(outline: Decision, failure: ToolFailure) -> Result<Decision, Failure> {
+    let policy = failure.details.as_ref().map(|details| &details["policy"]);
+    let Some(rule) =
+        policy.filter(|policy| policy["stage"] == "egress").and_then(|policy| policy["rule"].as_str())
+    else {
+        return Err(Failure::new(ErrorCode::InvalidValue, Message::plain(failure.message)));
+    };
+    let (stage, verdict, rule) = (StageKind::Egress, Verdict::Deny, rule.to_owned());
+    let mut trail = outline.trail;
+    trail.push(StageSaid { stage, verdict, rule: rule.clone() });
+    Ok(Decision {
+        verdict,
+        stage,
+        rule,
+        reason: failure.message,
+        can_be_saved: false,
+        allowed_by: None,
+        trail,
+    })
 }
 
 fn explained_json(known: &Known, tool: &str, prepared: Option<&Prepared>, decision: &Decision) -> Value {

@@ -19,13 +19,13 @@ pub(super) use list::list;
 use serde_json::{Value, json};
 use tidegate_config::Loaded;
 use tidegate_config::schema::Tools;
-use tidegate_engine::{Home, Reserved, Settings, ToolContext};
+use tidegate_engine::{Home, Reserved, Settings, ToolContext, session_key};
 use tidegate_mcp::Standing;
 use tidegate_models::{OFFLINE, parse_ref};
 use tidegate_net::Egress;
 use tidegate_policy::approval::AllowRule;
 use tidegate_policy::tools::{Circumstances, Decision, Pipeline, Trust, Verdict};
-use tidegate_policy::{Preparation, Prepared, Principal, Requester};
+use tidegate_policy::{Preparation, Prepared, Principal, Profile, Requester};
 use tidegate_protocol::{ErrorCode, Risk, Scope, ToolCall, ToolSource};
 use tidegate_runtime::catalogue::Text;
 use tidegate_tools::{Place, Registry, ToolSpec};
@@ -69,7 +69,14 @@ impl Known {
         let place = place(app, &settings, &home, &scope, session, parsed)?;
         let (registry, absent) = registry(app, &home, &settings, parsed.arguments.first())?;
         let reserved = Reserved::of(&place);
+        let key = match session {
+            // Calls without a conversation belong to none.
+            KEYBOARD => session.to_owned(),
+            name => session_key(&scope.tenant, || Ok(scope.clone()), name)?.to_string(),
+        };
         let context = ToolContext {
+            confined: settings.profile(&scope, &key) != Profile::None,
+            only_looks: settings.only_looks(&scope, &key),
             forbidden: &reserved.forbidden,
             roots: &reserved.roots,
             provider: model.as_ref().map(|model| model.provider.as_str()),

@@ -29,6 +29,7 @@ impl Remedy {
             ("shipped", _) => Self::Never,
             ("trust", _) => Self::Sensitive,
             ("profile", "tools.profile") => Self::Command(granting(tool, tools)),
+            ("egress", "egress.private") => Self::Key("tools.web.allowPrivate".to_owned()),
             _ => Self::Key(rule.to_owned()),
         }
     }

@@ -1,6 +1,7 @@
 //! `chat`: a person at a real terminal, and a program that writes lines.
 
 mod pty;
+mod stopping;
 mod subagents;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -441,4 +442,44 @@ fn a_model_that_does_not_exist_is_told_before_anything_begins() {
     home.call(&["chat", "words"]).fails("INVALID_VALUE");
     home.call(&["chat", "--session", " "]).fails("MISSING_VALUE");
     home.call(&["chat", "--session", &"x".repeat(300)]).fails("INVALID_VALUE");
+}
+
+#[test]
+fn a_conversation_that_goes_on_shows_where_it_stood() {
+    let home = Home::new();
+    home.ask("what was it?");
+    let mut pty = Pty::chat(&home, &[], &[]);
+    pty.until("messages so far: 2");
+    pty.until("› what was it?");
+    pty.until("已接收到输入：what was it?");
+    leave(pty);
+    let mut fresh = Pty::chat(&home, &["--new-session"], &[]);
+    fresh.press("hello\r");
+    fresh.until("已接收到输入：hello");
+    assert!(!fresh.raw().contains("messages so far"), "{}", fresh.raw());
+    leave(fresh);
+}
+
+#[test]
+fn whoever_pipes_lines_is_told_which_tool_was_not_allowed() {
+    let vendor = Vendor::open();
+    let home = asking_home(&vendor);
+    vendor.push(Turn::call("c1", "exec", json!({"command": "touch a.txt"}))).push(Turn::say("as you wish"));
+    let done = home.call(&["chat"]).stdin("make it\n").ok();
+    assert!(done.stderr.contains("exec was not allowed: nobody is at a terminal"), "{done:?}");
+}
+
+#[test]
+fn what_nobody_knows_the_price_of_is_not_said_to_be_free() {
+    let home = Home::new();
+    let script = home.around().join("script.json");
+    let turns = json!({"turns": [{"say": "hi", "usage": {"input": 5, "output": 3}}]});
+    std::fs::write(&script, turns.to_string()).expect("the script is written");
+    let config = json!({
+        "agents": {"defaults": {"model": {"primary": "demo/m", "fallbacks": []}}},
+        "models": {"providers": {"demo": {"api": "scripted", "script": script, "models": [{"id": "m"}]}}},
+    });
+    home.write_config(&config.to_string());
+    let said = home.call(&["chat"]).stdin("hello\n/status\n").ok().stdout;
+    assert!(said.contains("5 tokens in, 3 out, price unknown"), "{said}");
 }

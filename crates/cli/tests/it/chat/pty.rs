@@ -33,6 +33,11 @@ impl Pty {
         Self::open(home, &[&[PROGRAM, "chat"], words].concat(), env)
     }
 
+    /// Any other command.
+    pub(crate) fn command(home: &Home, words: &[&str]) -> Self {
+        Self::spawn(home, &[&[PROGRAM], words].concat(), &[])
+    }
+
     /// The same as a job of a shell, which says so when it has the terminal and then goes on with the job.
     pub(crate) fn job(home: &Home) -> Self {
         let script = "set -m; \"$0\" chat; echo the shell has it; fg";
@@ -54,6 +59,13 @@ impl Pty {
     }
 
     fn open(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut pty = Self::spawn(home, words, env);
+        // What is typed before belongs to the terminal's own line, where Enter is another character.
+        pty.until("/help");
+        pty
+    }
+
+    fn spawn(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a terminal can be made");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("it can be opened");
@@ -81,10 +93,7 @@ impl Pty {
             }
         })
         .expect("a thread can be started");
-        let mut pty = Self { child, master, slave, before, seen, read: 0 };
-        // What is typed before belongs to the terminal's own line, where Enter is another character.
-        pty.until("/help");
-        pty
+        Self { child, master, slave, before, seen, read: 0 }
     }
 
     pub(crate) fn press(&mut self, keys: &str) {

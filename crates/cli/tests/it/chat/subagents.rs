@@ -32,7 +32,7 @@ fn boats(meanwhile: Value) -> Home {
     home
 }
 
-fn sends_somebody() -> Home {
+pub(crate) fn sends_somebody() -> Home {
     boats(json!({"when": "accepted", "say": "I have sent somebody."}))
 }
 

@@ -166,3 +166,26 @@ fn what_is_explained_about_our_own_folder_is_what_happens() {
     }
     assert!(!done.stdout.contains("security"), "{done:?}");
 }
+
+#[test]
+fn an_address_that_is_never_called_is_refused_by_egress_and_by_a_key() {
+    let home = home("{ tools: { profile: 'full' }, egress: { denyHosts: ['bad.example'] } }");
+    let fetch = |url: &str| format!(r#"{{"url": "{url}"}}"#);
+    let private = fetch("http://169.254.169.254/");
+    says(&home, &["web_fetch", "--args", &private], ["deny", "egress", "egress.private"]);
+    let listed = fetch("https://bad.example/");
+    says(&home, &["web_fetch", "--args", &listed], ["deny", "egress", "egress.denyHosts"]);
+}
+
+#[test]
+fn a_command_is_judged_as_what_holds_it_here() {
+    let reason = |profile: &str| {
+        let home = home(&format!(
+            "{{ tools: {{ profile: 'coding' }}, agents: {{ defaults: {{ sandbox: {{ profile: '{profile}' }} }} }} }}"
+        ));
+        let told = explain(&home, &["exec", "--args", r#"{"command": "mkdir x"}"#]);
+        told["reason"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(reason("none").contains("not confined"), "{}", reason("none"));
+    assert!(!reason("local").contains("not confined"), "{}", reason("local"));
+}

@@ -57,7 +57,8 @@ fn piece_of(piece: &Piece) -> String {
         Piece::Assistant { model, text } => said("assistant", &format!("Assistant ({model})"), text),
         Piece::Image { mime_type } => note(&format!("An image, {mime_type}")),
         Piece::Call { name, arguments, result } => {
-            let shown = result.as_ref().map_or_else(|| note("No result"), |result| code(&result.text));
+            let shown =
+                result.as_ref().map_or_else(|| note("Interrupted: no result"), |result| code(&result.text));
             let failed = result.as_ref().is_some_and(|result| result.failed);
             folded(name, failed, &format!("{}{shown}", code(arguments)))
         }

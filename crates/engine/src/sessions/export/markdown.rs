@@ -31,7 +31,7 @@ fn piece_of(piece: &Piece) -> String {
                     inside.push('\n');
                     inside.push_str(&fenced(&result.text, ""));
                 }
-                None => inside.push_str("\n*(no result)*\n"),
+                None => inside.push_str("\n*(interrupted: no result)*\n"),
             }
             folded(name, failed, &inside)
         }

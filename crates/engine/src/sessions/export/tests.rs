@@ -206,7 +206,7 @@ fn a_call_that_failed_or_never_ended_and_a_lone_result_are_shown_as_that() {
     let text = export(&row(None), &told, ExportFormat::Markdown);
     for part in [
         "<details><summary>Tool: exec (failed)</summary>\n\n```json\n{}\n```\n\n```\nno\n```\n",
-        "\"not json\"\n```\n\n*(no result)*\n",
+        "\"not json\"\n```\n\n*(interrupted: no result)*\n",
         "<details><summary>Tool: exec</summary>\n\n```\nlate\n```\n",
         "*(a line of a newer release)*",
     ] {

@@ -113,6 +113,19 @@ fn a_yes_about_nothing_is_a_yes_to_nothing() {
 }
 
 #[test]
+fn a_yes_to_what_its_subjects_do_not_tell_is_for_this_once() {
+    let subjects = vec![Subject::new(SubjectKind::Url, "https://example.com/")];
+    let rules = [saved(1, "browser", AllowMatch::Subjects(subjects.clone()))];
+    for (once, verdict) in [(true, Verdict::Ask), (false, Verdict::Allow)] {
+        let preparation = Preparation { subjects: subjects.clone(), once, ..Preparation::default() };
+        let click = prepared("browser", Risk::Execute, json!({}), preparation);
+        assert_eq!(AllowMatch::of(&click).is_none(), once);
+        assert_eq!(decide(&policy(Profile::Full), &click, &[]).can_be_saved, !once);
+        assert_eq!(decide(&policy(Profile::Full), &click, &rules).verdict, verdict, "an older rule");
+    }
+}
+
+#[test]
 fn the_question_of_an_argument_rule_is_put_every_time() {
     let mut policy = asking();
     policy.stages[0].rules = vec![super::rules::rule("careful", "write")];

@@ -66,11 +66,10 @@ impl FileWork for ApplyPatch {
             Ok(found)
         })?;
         Ok(Preparation {
-            risk: None,
             subjects,
             preview: Some(diff::preview(&diff_of(&changes))),
             conditions: changes.iter().map(|change| condition(&change.name, &change.was)).collect(),
-            plan: None,
+            ..Preparation::default()
         })
     }
 

@@ -68,3 +68,26 @@ fn a_failure_elsewhere_is_told_and_those_at_work_are_counted() {
     driven.event(Event::Elsewhere(Vec::new(), 0));
     assert!(!driven.region_has("at work"));
 }
+
+#[test]
+fn those_at_work_are_stopped_with_what_is_under_way_and_without_it() {
+    let mut driven = Driven::new();
+    assert_eq!(
+        driven.enter("/stop"),
+        [Effect::StopHelpers(Vec::new())],
+        "what is not known here may be known there"
+    );
+    driven.event(Event::Stopped(Ok(0)));
+    assert_eq!(driven.scrollback.last().unwrap(), "· Nothing is under way.");
+    assert_eq!(driven.press(Key::Esc), []);
+    driven.event(Event::Elsewhere(Vec::new(), 2));
+    driven.now += 1_000;
+    assert_eq!(driven.press(Key::Esc), [Effect::StopHelpers(Vec::new())]);
+    driven.event(Event::Stopped(Ok(2)));
+    assert_eq!(driven.scrollback.last().unwrap(), "· Stopped 2 subagents.");
+    driven.ask("go", 1);
+    assert_eq!(driven.enter("/stop"), [Effect::StopHelpers(vec![run(1)])]);
+    let before = driven.scrollback.len();
+    driven.event(Event::Stopped(Ok(0)));
+    assert_eq!(driven.scrollback.len(), before, "the turn tells its own end");
+}

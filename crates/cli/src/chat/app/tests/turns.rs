@@ -34,8 +34,8 @@ fn stop_ends_the_run_and_with_all_what_waits_too() {
     let mut driven = Driven::new();
     driven.ask("long", 1);
     driven.ask("more", 2);
-    assert_eq!(driven.enter("/stop"), [Effect::Abort(run(1))]);
-    assert_eq!(driven.enter("/stop all"), [Effect::Abort(run(1)), Effect::Abort(run(2))]);
+    assert_eq!(driven.enter("/stop"), [Effect::StopHelpers(vec![run(1)])]);
+    assert_eq!(driven.enter("/stop all"), [Effect::StopHelpers(vec![run(1), run(2)])]);
 }
 
 #[test]
@@ -146,4 +146,42 @@ fn another_attempt_replaces_what_was_coming() {
     driven.delta(1, "whole answer");
     driven.answered(1, "whole answer");
     assert_eq!(driven.scrollback, ["", "› go", "", "· The answer begins again.", "", "whole answer"]);
+}
+
+#[test]
+fn what_a_tool_says_is_shown_as_much_as_is_wanted() {
+    let long = (1..=9).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+    for (level, shown) in [("off", 0), ("on", 7), ("full", 10)] {
+        let mut driven = Driven::new();
+        driven.ask(&format!("/verbose {level}"), 1);
+        driven.answered_by(1, "command", "so it is");
+        driven.ask("look", 2);
+        driven.notice(2, RunEventBody::ThinkingDelta { text: "I could\nlook".to_owned() });
+        driven.notice(2, started("c1"));
+        assert_eq!(driven.region_has("exec  ls"), level != "off");
+        driven.notice(2, ended("c1", &long));
+        driven.answered(2, "Done.");
+        let rows =
+            |driven: &Driven, text: &str| driven.scrollback.iter().filter(|row| row.contains(text)).count();
+        let card = rows(&driven, "line") + rows(&driven, "exec");
+        assert_eq!(card, shown, "{level}: {:?}", driven.scrollback);
+        assert_eq!(rows(&driven, "I could"), usize::from(level == "full"));
+        driven.press(Key::Ctrl('o'));
+        assert_eq!(rows(&driven, "line 9"), 1, "{level}: {:?}", driven.scrollback);
+    }
+}
+
+#[test]
+fn what_was_interrupted_is_told_before_that_it_was_stopped() {
+    for (stops, word) in [(true, "· Stopped."), (false, "· Stopped from elsewhere.")] {
+        let mut driven = Driven::new();
+        driven.ask("look", 1);
+        driven.notice(1, started("c1"));
+        if stops {
+            driven.press(Key::Esc);
+        }
+        driven.told(1, AskEvent::Error { error: ErrorBody::new(ErrorCode::Aborted, "aborted") });
+        let last = driven.scrollback.iter().rev().take(3).rev().cloned().collect::<Vec<_>>();
+        assert_eq!(last, ["⊘ exec  ls  (interrupted)", "", word]);
+    }
 }
