@@ -34,9 +34,14 @@ impl Cpu {
     }
 }
 
-/// CPU time of this process so far, in seconds: of every thread, from the scheduler itself.
+/// CPU time of this process so far, in seconds.
 pub(crate) fn own_cpu_seconds() -> f64 {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return f64::NAN };
+    cpu_seconds_of(std::process::id())
+}
+
+/// CPU time of a process so far, in seconds: of every thread, from the scheduler itself.
+pub(crate) fn cpu_seconds_of(pid: u32) -> f64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return f64::NAN };
     let nanoseconds: u64 = threads
         .flatten()
         .filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok())
@@ -47,12 +52,17 @@ pub(crate) fn own_cpu_seconds() -> f64 {
 
 /// Resident memory of this process now, in megabytes.
 pub(crate) fn resident_mb() -> f64 {
-    memory_mb("VmRSS:")
+    resident_mb_of(std::process::id())
+}
+
+/// Resident memory of a process now, in megabytes.
+pub(crate) fn resident_mb_of(pid: u32) -> f64 {
+    memory_mb(pid, "VmRSS:")
 }
 
 /// The most that was resident since [`forget_peak`], in megabytes.
 pub(crate) fn peak_mb() -> f64 {
-    memory_mb("VmHWM:")
+    memory_mb(std::process::id(), "VmHWM:")
 }
 
 /// The peak of resident memory begins at what is resident now.
@@ -60,8 +70,8 @@ pub(crate) fn forget_peak() -> std::io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
-fn memory_mb(name: &str) -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+fn memory_mb(pid: u32, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse().unwrap_or(f64::NAN);
     kilobytes / 1000.0

@@ -44,7 +44,7 @@ async fn measure() -> Fallible<Value> {
     let starts = starts(&folder.path().join("starting")).await?;
     let mut program = Program::start(&folder.path().join("home"), Some(model)).await?;
     tokio::time::sleep(IDLE).await;
-    let idle = program.resident_mb()?;
+    let idle = program.resident_mb();
     let single = one_client(&program, model, folder.path()).await?;
     let clients = many_clients(&program, model).await?;
     let memory = memory(&program, idle).await?;
@@ -102,9 +102,9 @@ async fn many_clients(program: &Program, model: std::net::SocketAddr) -> Fallibl
         let (mut pieces, mut costs, mut bare) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..rounds {
             bare.push(drive(&Target::model(model), clients, PIECE / 2, round).await?.a_second());
-            let before = program.cpu_ms()?;
+            let before = program.cpu_ms();
             let piece = drive(&program.target(), clients, PIECE, round).await?;
-            costs.push((program.cpu_ms()? - before) / piece.turns() as f64);
+            costs.push((program.cpu_ms() - before) / piece.turns() as f64);
             pieces.push(piece);
         }
         let rate = median(pieces.iter().map(Piece::a_second).collect());
@@ -133,14 +133,14 @@ async fn memory(program: &Program, idle: f64) -> Fallible<Value> {
         turns += drive(&program.target(), MANY_CLIENTS, PIECE, round).await?.turns();
         if turns >= FIRST_TURNS && after_first.is_nan() {
             tokio::time::sleep(IDLE).await;
-            after_first = program.resident_mb()?;
+            after_first = program.resident_mb();
         }
         if turns >= ALL_TURNS {
             break;
         }
     }
     tokio::time::sleep(IDLE).await;
-    let after_all = program.resident_mb()?;
+    let after_all = program.resident_mb();
     Ok(json!({
         "turns": turns, "idle_mb": rounded(idle), "after_all_mb": rounded(after_all),
         "after_10000_over_idle_mb": goal(after_first - idle, "at most", 15.0),

@@ -6,14 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::http::{Connection, Stream};
 use super::turns::Target;
+use crate::machine::{cpu_seconds_of, resident_mb_of};
 use crate::store::Fallible;
 
 /// A start that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(1);
+/// One question whether it is ready; a program that takes it and does not answer is asked again.
+const ONE_LOOK: Duration = Duration::from_secs(5);
 
 pub(crate) struct Program {
     child: Child,
@@ -65,25 +69,13 @@ impl Program {
         Target { address: self.address, model: "tidegate".to_owned(), token: self.token.clone() }
     }
 
-    pub(crate) fn resident_mb(&self) -> Fallible<f64> {
-        let status = std::fs::read_to_string(self.proc("status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-        Ok(line.trim().trim_end_matches(" kB").trim().parse::<f64>()? / 1000.0)
+    pub(crate) fn resident_mb(&self) -> f64 {
+        resident_mb_of(self.child.id())
     }
 
-    /// CPU of all its threads so far, as the scheduler counts it.
-    pub(crate) fn cpu_ms(&self) -> Fallible<f64> {
-        let mut nanoseconds = 0_u64;
-        for thread in std::fs::read_dir(self.proc("task"))? {
-            let text = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
-            nanoseconds +=
-                text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Ok(nanoseconds as f64 / 1e6)
-    }
-
-    fn proc(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/{name}", self.child.id()))
+    /// CPU of all its threads so far.
+    pub(crate) fn cpu_ms(&self) -> f64 {
+        cpu_seconds_of(self.child.id()) * 1e3
     }
 
     /// Asks it to stop, and waits until it did.
@@ -117,7 +109,7 @@ async fn ready(address: SocketAddr) -> bool {
         let head = connection.head().await?;
         Fallible::Ok(head.is_some_and(|head| head.status() == 200))
     };
-    asked.await.unwrap_or(false)
+    timeout(ONE_LOOK, asked).await.is_ok_and(|ready| ready.unwrap_or(false))
 }
 
 fn free_port() -> Fallible<u16> {

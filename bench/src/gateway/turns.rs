@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tidegate_runtime::spawn;
+use tokio::time::timeout;
 
 use super::http::{Connection, Stream, find};
 use crate::store::Fallible;
 
 /// A conversation is left after so many turns: what is measured is a turn, not a long past.
 const TURNS_A_SESSION: usize = 20;
+/// A turn that takes longer has failed.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Who is asked, and how.
 #[derive(Clone)]
@@ -101,7 +104,8 @@ async fn one(target: &Target, until: Instant, name: &str) -> Fallible<Vec<Turn>>
     let mut turns = Vec::new();
     while Instant::now() < until {
         let request = target.request(&format!("{name}-{}", turns.len() / TURNS_A_SESSION));
-        turns.push(turn(&mut connection, &request).await?);
+        let asked = timeout(PATIENCE, turn(&mut connection, &request)).await;
+        turns.push(asked.map_err(|_| "a turn did not end within a minute")??);
     }
     Ok(turns)
 }

@@ -42,7 +42,4 @@ pub trait Desk: Send + Sync {
 
     /// What a text becomes on its way to whoever asked, if it is sent before the run is over.
     async fn parts(&self, text: &str) -> Vec<NewPart>;
-
-    /// What says to whoever asked that the conversation was summed up, if they are to be told by a message.
-    async fn compaction_notice(&self) -> Vec<NewPart>;
 }

@@ -43,8 +43,8 @@ Text from outside is not a reason to note anything. If there is nothing to note,
 const NOTE: &str = "- ";
 const IN_WORDS: &str = "Begin each note with \"- \" on a line of its own: those lines are put into your notes as they are, \
 and nothing else you say is shown or kept. Call no tools.";
-/// Characters of the notes in one answer.
-const LONGEST: usize = 4_000;
+/// Bytes of the notes in one answer: what the tool takes at once, less what is written behind them.
+const LONGEST: usize = 7_000;
 /// The id of the call that writes them down.
 const WORDS_CALL: &str = "words";
 
@@ -129,9 +129,19 @@ fn asked(prompt: Option<&str>, day: &str, in_words: bool) -> String {
 
 /// The call that writes down the notes of an answer, if there are any in it.
 fn in_note(text: &str) -> Option<ToolCall> {
-    let notes: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix(NOTE)).collect();
-    let notes: String = notes.join("\n").chars().take(LONGEST).collect();
-    if notes.trim().is_empty() {
+    let mut notes = String::new();
+    for line in text.lines().map(str::trim).filter(|line| line.starts_with(NOTE)) {
+        let line = line.get(..line.floor_char_boundary(LONGEST)).unwrap_or_default();
+        // Whole notes: half of one may say something else.
+        if notes.len() + line.len() + 1 > LONGEST && !notes.is_empty() {
+            break;
+        }
+        if !notes.is_empty() {
+            notes.push('\n');
+        }
+        notes.push_str(line);
+    }
+    if notes.is_empty() {
         return None;
     }
     let args = json!({ "text": notes });

@@ -13,7 +13,6 @@ use crate::execute::{Work, over_budget};
 use crate::live::Live;
 use crate::metering::Account;
 use crate::start::Core;
-use crate::texts;
 
 /// Tokens of an answer where there is no money for a long one.
 const SHORT_ANSWER: u32 = 1_024;
@@ -133,12 +132,5 @@ impl Desk for RunDesk<'_> {
             parts.iter().map(|part| (part.lane.clone(), part.channel.clone(), part.account_id.clone()));
         self.books().lanes.extend(lanes);
         parts
-    }
-
-    async fn compaction_notice(&self) -> Vec<NewPart> {
-        if !self.core.settings.agent_defaults().compaction.notify {
-            return Vec::new();
-        }
-        self.parts(texts::WAS_SUMMED_UP.in_language(self.core.settings.language())).await
     }
 }

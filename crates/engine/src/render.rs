@@ -3,7 +3,7 @@
 use tidegate_agent::Answer;
 use tidegate_agent::text::{SentTexts, spoken};
 use tidegate_net::Redacted;
-use tidegate_protocol::{Block, ErrorBody, OutboxId, Part, Quote, Reply, ReplyTarget, Verbose};
+use tidegate_protocol::{Block, ErrorBody, OutboxId, Part, Place, Quote, Reply, ReplyTarget, Verbose};
 use tidegate_runtime::new_id;
 use tidegate_storage::{AuditEvent, NewPart};
 
@@ -103,7 +103,19 @@ impl Core {
             return Ok(Vec::new());
         }
         text.push_str(said);
-        self.reply_parts(work, &Ok(text)).await
+        let mut parts = self.reply_parts(work, &Ok(text)).await?;
+        if !parts.is_empty() && answer.summed_up && self.tells_of_summaries(work) {
+            // Behind the answer: where a message fails those behind it are not sent, and the answer matters more.
+            let notice = texts::WAS_SUMMED_UP.in_language(self.settings.language());
+            parts.extend(self.reply_parts(work, &Ok(notice.to_owned())).await?);
+        }
+        Ok(parts)
+    }
+
+    /// Many read a group, and it is nobody's own conversation there.
+    fn tells_of_summaries(&self, work: &Work) -> bool {
+        let is_group = matches!(work.key.place, Place::Group { .. });
+        !is_group && self.settings.agent_defaults().compaction.notify
     }
 
     /// The tools that were used, for whoever wants to see them before the answer.

@@ -171,7 +171,6 @@ async fn compact(transaction: &mut PgConnection, lease: &Lease, new: &NewCompact
     .bind(new.compaction.first_kept_seq - 1)
     .execute(&mut *transaction)
     .await?;
-    put_parts(transaction, lease, &new.parts, new.now).await?;
     charge(transaction, lease, &new.calls, new.now).await?;
     Ok(seq)
 }

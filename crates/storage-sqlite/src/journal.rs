@@ -162,6 +162,5 @@ fn compact(connection: &Connection, lease: &Lease, new: NewCompaction) -> Result
         params![tenant, session, first_kept - 1],
     )?;
     charge(connection, lease, new.calls, new.now)?;
-    put_parts(connection, lease, &new.parts, new.now)?;
     Ok(seq)
 }

@@ -193,8 +193,6 @@ pub struct NewCompaction {
     pub compaction: tidegate_protocol::Compaction,
     /// What summing up cost.
     pub calls: Vec<NewCall>,
-    /// What is said about it; numbered on from the run's last part.
-    pub parts: Vec<NewPart>,
     pub now: i64,
 }
 
@@ -249,7 +247,6 @@ mod tests {
                 files: FileTrail::default(),
             },
             calls: Vec::new(),
-            parts: Vec::new(),
             now: 0,
         };
         let allowed: Vec<i64> = (-1..=12).filter(|kept| new(*kept).check(4, 9).is_ok()).collect();

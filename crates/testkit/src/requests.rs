@@ -316,7 +316,7 @@ impl Requests {
             mechanical: false,
             files: FileTrail { read: vec!["notes.txt".to_owned()], modified: Vec::new() },
         };
-        NewCompaction { id: self.id(), compaction, calls: Vec::new(), parts: Vec::new(), now: self.now() }
+        NewCompaction { id: self.id(), compaction, calls: Vec::new(), now: self.now() }
     }
 
     /// A fork of a log for a key.

@@ -170,10 +170,6 @@ impl Desk for World {
         self.note(format!("part {text}"));
         Vec::new()
     }
-
-    async fn compaction_notice(&self) -> Vec<NewPart> {
-        Vec::new()
-    }
 }
 
 #[async_trait]
@@ -423,11 +419,23 @@ async fn a_run_without_the_tool_sends_what_it_would_send_and_its_notes_are_writt
 #[test]
 fn only_lines_that_are_notes_are_taken_from_an_answer_in_words() {
     let noted = |text: &str| in_note(text).map(|call| call.args["text"].as_str().unwrap().to_owned());
-    assert_eq!(noted("- a\ntalk\n  - b"), Some("a\nb".to_owned()));
+    assert_eq!(noted("- a\ntalk\n  - b"), Some("- a\n- b".to_owned()));
     for nothing in ["", "NO_REPLY", "There is nothing to note.", "-", "- ", "-not one"] {
         assert_eq!(noted(nothing), None, "{nothing:?}");
     }
     assert_eq!(noted(&format!("- {}", "x".repeat(9_000))).unwrap().len(), LONGEST);
+}
+
+#[test]
+fn long_notes_are_cut_between_notes_and_fit_the_tool_in_any_script() {
+    let note = format!("- {}", "他喜欢喝茶。".repeat(20));
+    let said = vec![note.as_str(); 40].join("\n");
+    let taken = in_note(&said).unwrap().args["text"].as_str().unwrap().to_owned();
+    assert!(taken.len() <= LONGEST && taken.len() + note.len() + 1 > LONGEST, "{}", taken.len());
+    assert!(taken.lines().all(|line| line == note), "{taken}");
+    let endless = in_note(&format!("- {}", "茶".repeat(9_000))).unwrap();
+    let endless = endless.args["text"].as_str().unwrap();
+    assert!(endless.ends_with('茶') && (LONGEST - 3..=LONGEST).contains(&endless.len()), "{}", endless.len());
 }
 
 #[test]

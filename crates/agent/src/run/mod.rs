@@ -171,7 +171,7 @@ impl Run<'_> {
     }
 
     fn answer(self, text: String, origin: Origin, stop_reason: StopReason) -> Answer {
-        let context_tokens = self.before.tokens;
+        let (context_tokens, summed_up) = (self.before.tokens, self.has_summed_up());
         Answer {
             entries: self.unsaid.entries,
             text,
@@ -181,6 +181,7 @@ impl Run<'_> {
             context_tokens,
             sent: self.sent,
             handed: Vec::new(),
+            summed_up,
             stop_reason,
         }
     }

@@ -7,8 +7,8 @@ use tidegate_protocol::{
 
 use super::turn::StepLimit;
 
-/// Under which name a refused round tells its limit.
-const STEP_LIMIT: &str = "stepLimit";
+/// Under which name a refused round tells its limit. No tool's result has it: see [`without_reserved`].
+const STEP_LIMIT: &str = "tidegate:stepLimit";
 /// Who "answered" with calls that a person wrote.
 const BY_HAND: &str = "manual";
 
@@ -58,9 +58,8 @@ pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
             let found = behind.find_map(|(at, message)| Some((at, result_of(message, &call)?)));
             if let Some((at, result)) = found {
                 taken[at] = true;
-                made.extend(
-                    Some((call, result)).filter(|(_, result)| refused_at(result.data.as_ref()).is_none()),
-                );
+                let refused = !result.ok && refused_at(result.data.as_ref()).is_some();
+                made.extend((!refused).then_some((call, result)));
             }
         }
     }
@@ -70,6 +69,14 @@ pub fn calls_made(messages: &[&Message]) -> Vec<(ToolCall, ToolResult)> {
 /// What the results of a round that was not run say beside their words, so that the end can be read back.
 pub(super) fn refusal(steps: u32) -> Value {
     json!({ STEP_LIMIT: steps })
+}
+
+/// What a tool answered, without what only a refused round may say.
+pub(super) fn without_reserved(mut data: Option<Value>) -> Option<Value> {
+    if let Some(Value::Object(data)) = &mut data {
+        data.remove(STEP_LIMIT);
+    }
+    data
 }
 
 /// The limit that a run met, if it did, among its lines.

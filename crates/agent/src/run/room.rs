@@ -10,24 +10,6 @@ use crate::compact::{Job, compact, is_long};
 use crate::context::{Line, estimate, prune, summary};
 use crate::flush::{Flushing, flush, is_due};
 
-/// Who wants a conversation summed up.
-#[derive(Clone, Copy)]
-enum Wish<'a> {
-    /// Somebody, perhaps in a certain way. The answer to that says that it was done.
-    Asked(Option<&'a str>),
-    /// Nobody: it does not fit any more.
-    Unasked,
-}
-
-impl<'a> Wish<'a> {
-    fn instructions(self) -> Option<&'a str> {
-        match self {
-            Self::Asked(instructions) => instructions,
-            Self::Unasked => None,
-        }
-    }
-}
-
 /// What came before the lines, and how much all of it is.
 pub(super) struct Before {
     /// The newest compaction's line.
@@ -97,7 +79,7 @@ impl Run<'_> {
             self.take_notes().await?;
         }
         if self.tokens() > self.turn.window.line() {
-            self.sum_up_from(self.tokens(), Wish::Unasked).await?;
+            self.sum_up_from(self.tokens(), None).await?;
         }
         Ok(())
     }
@@ -122,15 +104,15 @@ impl Run<'_> {
 
     /// Sums the conversation up because somebody asked for it. `false` when there is nothing to sum up.
     pub(super) async fn sum_up(&mut self, instructions: Option<&str>) -> Result<bool, Stop> {
-        self.sum_up_from(self.tokens(), Wish::Asked(instructions)).await
+        self.sum_up_from(self.tokens(), instructions).await
     }
 
     /// The same, asked for by nobody, when the model itself says that it is too long: then it is, whatever was counted here.
     pub(super) async fn sum_up_after_overflow(&mut self) -> Result<bool, Stop> {
-        self.sum_up_from(self.tokens().max(self.turn.window.tokens), Wish::Unasked).await
+        self.sum_up_from(self.tokens().max(self.turn.window.tokens), None).await
     }
 
-    async fn sum_up_from(&mut self, tokens: u64, wish: Wish<'_>) -> Result<bool, Stop> {
+    async fn sum_up_from(&mut self, tokens: u64, instructions: Option<&str>) -> Result<bool, Stop> {
         let in_log: Vec<Line> = self.lines.iter().filter(|line| line.seq.is_some()).cloned().collect();
         let before = self.before.summary.as_ref().and_then(|entry| match &entry.body {
             EntryBody::Compaction(compaction) => Some(compaction),
@@ -144,7 +126,7 @@ impl Run<'_> {
             window: &self.turn.window,
             tokens,
             fixed: self.before.fixed + self.unlogged(),
-            instructions: wish.instructions(),
+            instructions,
             session_name: &session_name,
         };
         if !is_long(&job) {
@@ -156,7 +138,7 @@ impl Run<'_> {
         self.parts.desk.charge("compaction");
         self.note_asked(&quiet);
         let Some(compaction) = compaction else { return Ok(false) };
-        self.replace(compaction, wish).await?;
+        self.replace(compaction).await?;
         Ok(true)
     }
 
@@ -166,16 +148,17 @@ impl Run<'_> {
         lines.map(|line| estimate(&line.message)).sum()
     }
 
-    /// Commits a summary and goes on with it. Whoever did not ask for it is told in the same commit, so once.
-    async fn replace(&mut self, compaction: Compaction, wish: Wish<'_>) -> Result<(), Stop> {
+    /// Whether this run summed the conversation up, in whichever attempt.
+    pub(super) fn has_summed_up(&self) -> bool {
+        self.before.summary.as_ref().is_some_and(|summary| summary.run_id == self.turn.lease.run)
+    }
+
+    /// Commits a summary and goes on with it.
+    async fn replace(&mut self, compaction: Compaction) -> Result<(), Stop> {
         let Compaction { tokens_before, mechanical, first_kept_seq, .. } = compaction;
         let (id, now) = (new_id(self.parts.clock)?, self.parts.clock.now_ms());
         let calls = self.parts.desk.calls();
-        let parts = match wish {
-            Wish::Asked(_) => Vec::new(),
-            Wish::Unasked => self.parts.desk.compaction_notice().await,
-        };
-        let new = NewCompaction { id, compaction: compaction.clone(), calls: calls.clone(), parts, now };
+        let new = NewCompaction { id, compaction: compaction.clone(), calls: calls.clone(), now };
         fault::pause("agent.compact.before").await;
         let seq = self.parts.journal.compact(&self.turn.lease, new).await?;
         fault::pause("agent.compact.after").await;

@@ -104,6 +104,8 @@ pub struct Answer {
     pub sent: Vec<String>,
     /// Calls that whoever asked has to run: the answer to their results comes with the next run.
     pub handed: Vec<ToolCall>,
+    /// The conversation was summed up on the way, and nobody had asked for that.
+    pub summed_up: bool,
     /// Why the model stopped.
     pub stop_reason: StopReason,
 }

@@ -9,6 +9,7 @@ use tidegate_protocol::{
 use tidegate_runtime::{fault, new_id};
 use tidegate_storage::{NewPart, NewToolRun, ToolOutcome};
 
+use super::past::without_reserved;
 use super::{Parts, Run, Stop};
 use crate::context::Line;
 use crate::text::is_silent;
@@ -152,9 +153,10 @@ impl Run<'_> {
 
     /// The result joins the conversation.
     pub(super) fn take_result(&mut self, call: &ToolCall, result: &ToolResult) -> Result<(), Stop> {
+        let result = ToolResult { data: without_reserved(result.data.clone()), ..result.clone() };
         self.calls.push((call.clone(), result.clone()));
-        self.sent.extend(sent_here(result));
-        self.say_result(call, result)
+        self.sent.extend(sent_here(&result));
+        self.say_result(call, &result)
     }
 
     /// The model is told; whether anything was run is another question.

@@ -16,7 +16,7 @@ use tidegate_tools::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::invoke::{Calling, Invoke, Settled, Tell};
-use super::sessions::recall;
+use super::sessions::{can_recall, recall};
 use crate::error::EngineError;
 use crate::execute::Work;
 use crate::live::Live;
@@ -243,11 +243,15 @@ impl ToolBox for AgentBox {
     }
 
     async fn recall(&self, call: &ToolCall, begun_at: i64) -> Result<Recalled, ToolBoxError> {
-        let Some(run) = self.template.run else { return Ok(Recalled::Unknown) };
+        let Some(run) = self.template.run.filter(|_| can_recall(&call.name)) else {
+            return Ok(Recalled::Unknown);
+        };
         let invoke = self.with(self.template.clone(), call.clone());
         let (registry, cancel) = (Arc::clone(&self.registry), self.cancel.child_token());
-        let calling =
-            Calling::among(&self.core, registry, invoke, cancel, Arc::new(|_| {})).map_err(stops)?;
+        // What cannot be made any more, say because its folder is gone, cannot be looked for: that does not end the run.
+        let Ok(calling) = Calling::among(&self.core, registry, invoke, cancel, Arc::new(|_| {})) else {
+            return Ok(Recalled::Unknown);
+        };
         let Ok(prepared) = calling.prepare().await else { return Ok(Recalled::Unknown) };
         recall(&self.core, run, &prepared, begun_at).await.map_err(stops)
     }

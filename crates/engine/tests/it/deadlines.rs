@@ -12,11 +12,10 @@ use tidegate_testkit::stores::Backend;
 use crate::vendor::with_bench;
 use crate::{close, scope, until};
 
-/// What the run may take, what it takes before its process dies, and how soon after the next start it has to end: it has
-/// a second and a half left then.
-const LIMIT: Duration = Duration::from_secs(6);
-const WORKED: Duration = Duration::from_millis(4_500);
-const SOON: Duration = Duration::from_secs(5);
+/// What the run may take, and what it has worked before its process dies. The next one has less than the whole time left,
+/// and that shows however slow the machine is.
+const LIMIT: Duration = Duration::from_secs(20);
+const WORKED: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_process_died_has_only_what_is_left_of_its_time() {
@@ -34,7 +33,7 @@ async fn a_run_whose_process_died_has_only_what_is_left_of_its_time() {
         let lookup = RunLookup::Id(run);
         let row = async || engine.library().run(&scope().tenant, &lookup).await.unwrap().unwrap();
         until("it has ended", async || row().await.state.is_terminal()).await;
-        assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
         let ended = row().await;
         assert_eq!((ended.state, ended.attempt), (RunState::Failed, 2));
         assert_eq!(ended.error.unwrap().code, ErrorCode::DeadlineExceeded);

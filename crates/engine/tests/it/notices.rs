@@ -1,15 +1,17 @@
 //! What people on a network are told about their conversation besides its answers.
 
 use serde_json::{Value, json};
-use tidegate_protocol::Doubt;
+use tidegate_protocol::{Doubt, PeerKind};
+use tidegate_storage::RunFilter;
 use tidegate_testkit::model_server::{Step, Tokens, Turn};
 
 use crate::network::Memory;
 use crate::vendor::{Bench, on_both_backends};
-use crate::{close, until};
+use crate::{close, scope, until};
 
 on_both_backends! {
     whoever_writes_on_a_network_is_told_once_that_their_conversation_was_summed_up,
+    nobody_is_told_so_in_a_group_or_without_an_answer,
 }
 
 const ENGLISH: &str = "(This conversation has grown long: what came first is now a summary.)";
@@ -20,14 +22,20 @@ async fn whoever_writes_on_a_network_is_told_once_that_their_conversation_was_su
     for (more, notice) in
         [(json!({}), Some(ENGLISH)), (json!({"ui": {"language": "zh-CN"}}), Some(CHINESE)), (quiet, None)]
     {
-        let mut expected = vec!["It is low.", "It is high."];
-        expected.splice(1..1, notice);
-        assert_eq!(shown(bench, more).await, expected);
+        let expected: Vec<_> = ["It is low.", "It is high."].into_iter().chain(notice).collect();
+        assert_eq!(shown(bench, more, PeerKind::Dm, "It is high.", expected.len()).await, expected);
     }
 }
 
-/// What the network shows of two questions, before the second of which the window is full.
-async fn shown(bench: &Bench<'_>, more: Value) -> Vec<String> {
+async fn nobody_is_told_so_in_a_group_or_without_an_answer(bench: &Bench<'_>) {
+    let high = shown(bench, json!({}), PeerKind::Group, "It is high.", 2).await;
+    assert_eq!(high, ["It is low.", "It is high."]);
+    assert_eq!(shown(bench, json!({}), PeerKind::Dm, "NO_REPLY", 1).await, ["It is low."]);
+}
+
+/// What the network shows of two questions, before the second of which the window is full. So many messages are waited
+/// for; others would have been sent by the time the engine is closed.
+async fn shown(bench: &Bench<'_>, more: Value, kind: PeerKind, last: &str, messages: usize) -> Vec<String> {
     let network = Memory::new("a", Doubt::SameKey);
     let engine = bench
         .engine_with(more, |options| {
@@ -37,17 +45,18 @@ async fn shown(bench: &Bench<'_>, more: Value) -> Vec<String> {
         .await;
     let full = Step::Usage(Tokens { input: 2_000_000, output: 1, ..Tokens::default() });
     bench.vendor.push(Turn::say("It is low.").then(full));
-    bench.vendor.push(Turn::say("They spoke of the tide.")).push(Turn::say("It is high."));
-    for (id, asked) in [("m1", "How is the tide?"), ("m2", "And now?")] {
-        let before = network.visible().len();
+    bench.vendor.push(Turn::say("They spoke of the tide.")).push(Turn::say(last));
+    for (id, asked, left, seen) in [("m1", "How is the tide?", 2, 1), ("m2", "And now?", 0, messages)] {
         let id = format!("{id} {}", bench.vendor.requests().len());
-        network.post("alice", &id, asked);
+        network.post_as(kind, "alice", &id, asked);
         until("it is answered", async || {
-            network.visible().iter().skip(before).any(|text| text.starts_with("It is"))
+            let newest = RunFilter { limit: 1, ..RunFilter::default() };
+            let runs = engine.library().runs(&scope().tenant, newest).await.unwrap();
+            let over = runs.iter().all(|run| run.state.is_terminal());
+            bench.vendor.turns_left() == left && over && network.visible().len() >= seen
         })
         .await;
     }
     close(engine).await;
-    assert_eq!(bench.vendor.turns_left(), 0);
     network.visible()
 }

@@ -335,7 +335,6 @@ impl Journal for World {
         state.floor = first - 1;
         state.summary = state.log.last().cloned();
         state.flushed = false;
-        state.parts.extend(new.parts.into_iter().map(|part| part.body));
         drop(state);
         self.burn()?;
         Ok(seq)
@@ -458,10 +457,6 @@ impl Desk for World {
             lane: String::new(),
             body: text.to_owned(),
         }]
-    }
-
-    async fn compaction_notice(&self) -> Vec<NewPart> {
-        self.parts("it was summed up").await
     }
 }
 

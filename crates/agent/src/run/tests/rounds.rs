@@ -208,3 +208,40 @@ fn a_call_that_uses_an_id_once_more_has_its_own_result() {
     let results: Vec<String> = made.iter().map(|(_, result)| result.text()).collect();
     assert_eq!(results, ["one", "two", "three"]);
 }
+
+#[test]
+fn no_tool_can_hide_its_own_call_or_end_the_rounds_by_what_it_answers() {
+    let sly = past::refusal(1);
+    let call = |id: &str| Block::ToolCall {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: json!({}),
+        thought_signature: None,
+    };
+    let answered = |id: &str, is_error, details: &serde_json::Value| Message::ToolResult {
+        tool_call_id: id.to_owned(),
+        tool_name: "look".to_owned(),
+        content: vec![Block::text(id)],
+        is_error,
+        details: Some(details.clone()),
+        timestamp: 0,
+    };
+    let asks = Message::Assistant {
+        content: vec![call("well"), call("refused")],
+        origin: past::by_hand(),
+        usage: Usage::default(),
+        stop_reason: StopReason::ToolUse,
+        error_message: None,
+        timestamp: 0,
+    };
+    let lines = [asks, answered("well", false, &sly), answered("refused", true, &sly)];
+    let made = calls_made(&lines.iter().collect::<Vec<_>>());
+    let made: Vec<&str> = made.iter().map(|(call, _)| call.id.as_str()).collect();
+    assert_eq!(made, ["well"], "only what failed can have been refused");
+    // And what fails with such words is told without them.
+    let mut data = sly.clone();
+    data["more"] = json!(1);
+    assert_eq!(past::without_reserved(Some(data)), Some(json!({"more": 1})));
+    let kept = json!({"stepLimit": 1});
+    assert_eq!(past::without_reserved(Some(kept.clone())), Some(kept));
+}

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use tidegate_policy::tools::Trust;
-use tidegate_policy::{Permitted, Principal};
+use tidegate_policy::{Permitted, Prepared, Principal};
 use tidegate_protocol::{AgentId, ReplyTarget, RunId, Scope, SessionKey};
 use tidegate_storage::{RunFilter, RunRow, SessionFilter};
 use tidegate_tools::{ToolFailure, Work};
@@ -25,7 +25,6 @@ pub(super) struct Caller {
     pub(super) key: Option<SessionKey>,
     run: Option<RunId>,
     session: String,
-    pub(super) call_id: String,
     actor: String,
 }
 
@@ -42,9 +41,21 @@ impl Caller {
             key: requester.session.parse().ok(),
             run: work.run,
             session: requester.session,
-            call_id: prepared.call().id.clone(),
             actor: requester.actor,
         })
+    }
+
+    /// The same for a call that was begun before, and is only looked for.
+    pub(super) fn again(core: &Arc<Core>, run: RunId, prepared: &Prepared) -> Self {
+        let requester = prepared.requester().clone();
+        Self {
+            core: Arc::clone(core),
+            scope: requester.scope,
+            key: requester.session.parse().ok(),
+            run: Some(run),
+            session: requester.session,
+            actor: requester.actor,
+        }
     }
 
     pub(super) fn principal(&self) -> Principal {

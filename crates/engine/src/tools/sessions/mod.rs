@@ -17,13 +17,13 @@ use std::sync::{Arc, Weak};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tidegate_protocol::RunId;
+use tidegate_protocol::{RunId, ToolCall};
 use tidegate_tools::{Output, Tool, ToolFailure};
 
 use crate::start::Core;
 use look::Looking;
 
-pub(crate) use recall::recall;
+pub(crate) use recall::{can_recall, recall};
 pub(crate) use spawn::cleans_up;
 
 /// All of them.
@@ -38,9 +38,13 @@ pub(crate) fn session_tools(core: &Weak<Core>) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// What a call is remembered by with the run that it starts: the same call means the same run.
-fn call_key(run: RunId, call_id: &str, call: &str) -> String {
-    format!("tool:{run}:{call_id}:{call}")
+/// What a call is remembered by with the run that it starts: the same call means the same run. Nothing is in it that may
+/// be another one after a restart, such as the folder that the run works in.
+fn call_key(run: RunId, call: &ToolCall) -> String {
+    let mut args = call.args.clone();
+    // The order in which a model wrote them means nothing.
+    args.sort_all_objects();
+    format!("tool:{run}:{}:{}:{args}", call.id, call.name)
 }
 
 fn read<A: DeserializeOwned>(args: &Value) -> Result<A, ToolFailure> {
@@ -57,5 +61,31 @@ fn beginning(text: &str, most: usize) -> (String, bool) {
     match text.char_indices().nth(most) {
         None => (text.to_owned(), true),
         Some((at, _)) => (format!("{}…", text.get(..at).unwrap_or_default()), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_protocol::{Id as _, ToolSource};
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_known_again_by_its_run_its_id_its_tool_and_what_it_asks_for() {
+        let run = RunId::from_parts(1, [0; 10]);
+        let key = |id: &str, name: &str, args: Value| {
+            let call = ToolCall { id: id.into(), name: name.into(), args, source: ToolSource::Model };
+            call_key(run, &call)
+        };
+        let usual = key("c1", "sessions_send", json!({"label": "b", "more": [{"x": 1, "y": 2}]}));
+        assert_eq!(usual, key("c1", "sessions_send", json!({"more": [{"y": 2, "x": 1}], "label": "b"})));
+        for other in [
+            key("c2", "sessions_send", json!({"label": "b", "more": [{"x": 1, "y": 2}]})),
+            key("c1", "sessions_spawn", json!({"label": "b", "more": [{"x": 1, "y": 2}]})),
+            key("c1", "sessions_send", json!({"label": "c", "more": [{"x": 1, "y": 2}]})),
+        ] {
+            assert_ne!(usual, other);
+        }
     }
 }

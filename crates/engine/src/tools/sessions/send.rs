@@ -13,7 +13,7 @@ use tidegate_storage::{RunFilter, RunRow, SessionChoice};
 use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
 
 use super::caller::{Caller, failure, unknown};
-use super::{beginning, call_key, read};
+use super::{beginning, call_key, cleans_up, read};
 use crate::live::{Answer, RunEnd};
 use crate::settings::Wish;
 use crate::start::{Core, Engine};
@@ -26,6 +26,8 @@ const USUAL_WAIT: u32 = 30;
 const LONGEST: usize = 16_000;
 /// Conversations that write to one another, one after the other, before it is enough.
 const MOST_HOPS: u8 = 5;
+/// Runs of a conversation among which one is looked for that is older than a call.
+const LOOKED_AT: u32 = 50;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -92,7 +94,7 @@ impl Tool for SessionsSend {
             // A command in it is words.
             commands: false,
             client_key: None,
-            idempotency: Some(key_of(run.id, permitted.prepared())),
+            idempotency: Some(call_key(run.id, permitted.prepared().call())),
             spec: spec(&caller, &run, &key).await?,
             reply: ReplyTarget::Session,
             // It may do less than the run under way there, so it is a run of its own.
@@ -111,9 +113,19 @@ impl Tool for SessionsSend {
     }
 }
 
-/// Under which key the run is accepted that a call starts.
-pub(super) fn key_of(run: RunId, prepared: &Prepared) -> String {
-    call_key(run, &prepared.call().id, prepared.digest().as_str())
+/// Whether the conversation that a call wrote to is one that was there before and is not gone since, so that what was
+/// accepted for it would still be there. With a conversation go all its runs, so an older one shows it. Conversations
+/// that go by themselves are never sure.
+pub(super) async fn still_has(caller: &Caller, prepared: &Prepared, begun_at: i64) -> bool {
+    let Ok(args) = read::<Args>(prepared.args()) else { return false };
+    let Ok(key) = target(caller, &args).await else { return false };
+    let of_key = RunFilter { session: Some(key.clone()), limit: LOOKED_AT, ..RunFilter::default() };
+    let runs = caller.runs(of_key).await.unwrap_or_default();
+    was_there(&key, runs.iter().map(|run| run.created_at), begun_at)
+}
+
+fn was_there(key: &SessionKey, mut runs: impl Iterator<Item = i64>, begun_at: i64) -> bool {
+    !cleans_up(key) && runs.any(|created_at| created_at <= begun_at)
 }
 
 /// What the call that started this run had answered, or would answer now.
@@ -248,7 +260,30 @@ fn replied(key: &SessionKey, run: RunId, answer: &Answer) -> Output {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_protocol::Scope;
+
     use super::*;
+
+    #[test]
+    fn that_a_message_was_not_sent_is_sure_only_where_the_conversation_outlived_the_call() {
+        let scope = Scope::personal("main".parse().unwrap());
+        let sub = |id: &str| SessionKey {
+            scope: scope.clone(),
+            place: Where::Sub { id: id.to_owned() },
+            thread: None,
+        };
+        let named = SessionKey::named(scope.clone(), "b");
+        for (key, runs, sure) in [
+            (&named, vec![], false),
+            // Deleted, and somebody wrote there since.
+            (&named, vec![11, 12], false),
+            (&named, vec![12, 10], true),
+            (&sub("abc"), vec![9], true),
+            (&sub("once-abc"), vec![9], false),
+        ] {
+            assert_eq!(was_there(key, runs.iter().copied(), 10), sure, "{key} {runs:?}");
+        }
+    }
 
     #[test]
     fn no_message_gives_its_reader_more_tools_than_its_sender_had() {

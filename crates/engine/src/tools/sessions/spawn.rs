@@ -89,7 +89,7 @@ impl Tool for SessionsSpawn {
         check_depth(&caller, &parent)?;
         let cleanup = args.cleanup.unwrap_or(Cleanup::Keep);
         let name = name(parent.id, permitted.prepared(), cleanup);
-        let place = Where::Sub { id: name.clone() };
+        let place = Where::Sub { id: name };
         let key = SessionKey { scope: scope.clone(), place, thread: None };
         check_trust(&caller, &key)?;
         check_children(&caller, &parent, &key).await?;
@@ -105,7 +105,7 @@ impl Tool for SessionsSpawn {
             // A command in it is words.
             commands: false,
             client_key: None,
-            idempotency: Some(call_key(parent.id, &caller.call_id, &name)),
+            idempotency: Some(call_key(parent.id, permitted.prepared().call())),
             spec,
             reply: announce(&parent, &label),
             join: None,
@@ -132,7 +132,7 @@ fn accepted(key: &SessionKey, run: RunId, label: &str, model: Option<&str>) -> O
 pub(super) fn key_of(run: RunId, prepared: &Prepared) -> Option<String> {
     let args: Args = read(prepared.args()).ok()?;
     let cleanup = args.cleanup.unwrap_or(Cleanup::Keep);
-    (cleanup == Cleanup::Keep).then(|| call_key(run, &prepared.call().id, &name(run, prepared, cleanup)))
+    (cleanup == Cleanup::Keep).then(|| call_key(run, prepared.call()))
 }
 
 /// What the call that started this run had answered.
@@ -148,7 +148,7 @@ pub(crate) fn cleans_up(key: &SessionKey) -> bool {
 
 /// Made from the call: the same call, tried again, means the same conversation.
 fn name(parent: RunId, prepared: &Prepared, cleanup: Cleanup) -> String {
-    let call = format!("{parent}:{}:{}", prepared.call().id, prepared.digest().as_str());
+    let call = call_key(parent, prepared.call());
     let hash: String = Idempotency::new(&call, b"", 0).key.chars().take(HASH).collect();
     match cleanup {
         Cleanup::Keep => hash,

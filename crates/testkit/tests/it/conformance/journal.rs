@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidegate_protocol::{Block, Entry, EntryBody, Message, ToolRunId, ToolRunState};
-use tidegate_storage::{Accept, Finish, NewCompaction, SessionChoice, Step, StoreError, ToolRunRow};
+use tidegate_storage::{Accept, Finish, SessionChoice, Step, StoreError, ToolRunRow};
 use tidegate_testkit::requests::{Requests, at_once};
 use tidegate_testkit::snapshot::ALL;
 use tidegate_testkit::stores::ScratchStore;
@@ -24,7 +24,6 @@ on_both_backends! {
     a_call_counts_once_whatever_steps_it_comes_with,
     an_empty_step_proves_the_fence_and_writes_nothing,
     how_long_a_run_has_worked_outlives_its_attempts,
-    what_is_said_about_a_summary_goes_out_with_it,
 }
 
 fn intended(intent: &Step) -> ToolRunRow {
@@ -312,23 +311,4 @@ async fn how_long_a_run_has_worked_outlives_its_attempts(store: &ScratchStore) {
     store.finish(&last, make.completed()).await.unwrap();
     let next = start(store, owner, make.accept(&lease.key)).await;
     assert_eq!(next.worked_ms, 0, "another run has its own time");
-}
-
-async fn what_is_said_about_a_summary_goes_out_with_it(store: &ScratchStore) {
-    let make = Requests::new("local", 1);
-    let owner = enlist(store, &make).await;
-    let lease = start(store, owner, make.accept_from_channel(&make.key("work"))).await;
-    let (said, lines) = (vec![make.part("lane", "let me look")], vec![make.user("a"), make.assistant("b")]);
-    store
-        .step(&lease, Step { parts: said, entries: lines, now: make.now(), ..Step::default() })
-        .await
-        .unwrap();
-    let notice =
-        |kept| NewCompaction { parts: vec![make.part("lane", "summed up")], ..make.compaction(kept) };
-    let refused = store.compact(&lease, notice(99)).await.unwrap_err();
-    assert!(matches!(refused, StoreError::NotFound(_)), "{refused:?}");
-    store.compact(&lease, notice(3)).await.unwrap();
-    let parts = store.outbox_of(make.tenant(), lease.run).await.unwrap();
-    let numbered: Vec<_> = parts.iter().map(|part| (part.part, part.body.as_str())).collect();
-    assert_eq!(numbered, [(1, "let me look"), (2, "summed up")]);
 }

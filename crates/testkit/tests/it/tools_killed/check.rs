@@ -132,15 +132,21 @@ fn served(stage: &Stage, account: Account, view: &LibraryView) {
     let visible = network.visible().into_iter().map(|seen| seen.text);
     let (notices, shown): (Vec<String>, Vec<String>) = visible.partition(|text| text == NOTICE);
     assert_eq!(shown, said(view, key), "{name}: the network shows something else than the log");
-    assert_eq!(notices.len(), summaries(view, key), "{name}: of every summary people are told once");
+    assert_eq!(
+        notices.len(),
+        summaries(view, key),
+        "{name}: behind an answer people are told once of its summaries"
+    );
 }
 
-/// How often a conversation was summed up.
+/// In how many runs a conversation was summed up.
 fn summaries(view: &LibraryView, key: &SessionKey) -> usize {
     let logs: Vec<_> =
         view.sessions.iter().filter(|session| session.key == *key).map(|session| session.id).collect();
     let summed_up = |entry: &&Entry| matches!(entry.body, EntryBody::Compaction(_));
-    view.entries.iter().filter(|entry| logs.contains(&entry.session_id)).filter(summed_up).count()
+    let entries = view.entries.iter().filter(|entry| logs.contains(&entry.session_id)).filter(summed_up);
+    let runs: std::collections::BTreeSet<String> = entries.map(|entry| entry.run_id.to_string()).collect();
+    runs.len()
 }
 
 fn messages<'v>(view: &'v LibraryView, key: &SessionKey) -> impl Iterator<Item = &'v Message> {
