@@ -115,7 +115,8 @@ async fn join(client: Client) -> Result<(), Failure> {
         let _ = task.join().await;
     }
     drop(out);
-    if let Some(Greeted { id, news, .. }) = session.known().take() {
+    let known = session.known().take();
+    if let Some(Greeted { id, news, .. }) = known {
         news.cancel();
         let _ = client.mcp_end(&id, SOON).await;
     }
