@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tidegate_engine::{Home, Settings};
 use tidegate_net::{LeakScan, NamedSecret, Secret};
-use tidegate_secrets::{Credential, CredentialStore, StoreOptions};
+use tidegate_secrets::{CredentialStore, StoreOptions};
 
 use crate::app::App;
 
@@ -33,11 +33,7 @@ fn stored(folder: &Path) -> Vec<NamedSecret> {
     let mut found = Vec::new();
     for summary in listing.profiles {
         let Ok(Some(profile)) = store.get(&summary.id) else { continue };
-        let secrets = match profile.credential {
-            Credential::ApiKey { key, .. } => vec![key],
-            Credential::Token { token, .. } => vec![token],
-            Credential::Oauth { access, refresh, .. } => vec![access, refresh],
-        };
+        let secrets = profile.credential.secrets();
         found.extend(secrets.into_iter().map(|secret| (format!("the credential {}", summary.id), secret)));
     }
     found

@@ -32,7 +32,7 @@ pub(crate) fn toolbox(
 ) -> Result<Toolbox, Failure> {
     settings.check_tools()?;
     let processes = Processes::new(ProcessLimits::default(), Arc::new(SystemClock));
-    let means = mcp_means(app, home, settings, sandboxes);
+    let means = mcp_means(app, home, settings, sandboxes)?;
     Ok(Toolbox {
         registry: Arc::new(tools(settings, &processes)?),
         providers: vec![Servers::new(settings.mcp_servers(home), &means)],
@@ -59,20 +59,30 @@ pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, sessio
 }
 
 /// What MCP servers are reached with.
-pub(crate) fn mcp_means(app: &App, home: &Home, settings: &Settings, sandboxes: Arc<Sandboxes>) -> Means {
-    Means {
+pub(crate) fn mcp_means(
+    app: &App,
+    home: &Home,
+    settings: &Settings,
+    sandboxes: Arc<Sandboxes>,
+) -> Result<Means, Failure> {
+    Ok(Means {
         confiner: sandboxes,
         env: settings.command_env(|name| app.env.get(name).map(str::to_owned)),
         client: Client::default(),
-        logins: Some(mcp_logins(home, settings)),
+        logins: Some(mcp_logins(home, settings)?),
         pauses: (Duration::from_secs(1), Duration::from_mins(5)),
-    }
+    })
 }
 
-/// Logins at MCP servers.
-pub(crate) fn mcp_logins(home: &Home, settings: &Settings) -> Arc<Logins> {
-    let clock = Arc::new(SystemClock);
-    Logins::new(home.credentials(), settings.credential_options(), Client::default(), clock)
+/// Logins at MCP servers. They are renewed where they were made.
+pub(crate) fn mcp_logins(home: &Home, settings: &Settings) -> Result<Arc<Logins>, Failure> {
+    let (client, clock) = (login_client(settings)?, Arc::new(SystemClock));
+    Ok(Logins::new(home.credentials(), settings.credential_options(), client, clock))
+}
+
+/// What asks for logins, the first time and later.
+pub(crate) fn login_client(settings: &Settings) -> Result<Client, Failure> {
+    Ok(Client::default().guarded_by(guard(settings)?))
 }
 
 /// The tools there are. For those who only look at them, nothing is ever started.

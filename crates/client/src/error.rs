@@ -19,6 +19,9 @@ pub enum ClientError {
     /// The connection ended after the run was accepted: the run exists.
     #[error("the connection to the gateway ended while it answered run {run}")]
     Lost { run: RunId },
+    /// The gateway does not know the MCP session any more.
+    #[error("the gateway on {at} has ended this MCP session")]
+    SessionEnded { at: String },
     /// Whatever answers is no gateway of this kind.
     #[error("{at} does not answer like a gateway: {what}")]
     Protocol { at: String, what: String },
@@ -32,7 +35,7 @@ impl ClientError {
             Self::Server { problem, .. } => return problem.as_ref().clone().body(),
             Self::Nobody { .. } => ErrorCode::Unavailable,
             Self::Closing { .. } => ErrorCode::Closing,
-            Self::Lost { .. } => ErrorCode::Interrupted,
+            Self::Lost { .. } | Self::SessionEnded { .. } => ErrorCode::Interrupted,
             Self::Protocol { .. } => ErrorCode::Internal,
             Self::Deadline(_) => ErrorCode::DeadlineExceeded,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::{Method, Response};
+use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 
 use crate::call::within;
@@ -49,7 +49,12 @@ impl Client {
         headers.extend(session.map(|session| (SESSION, session.to_owned())));
         within(patience, async {
             let answer = self.send_with(Method::POST, "/mcp", Some(body), &headers).await?;
-            self.mcp_answer(answer).await
+            // A method that is not known is answered with the same status, in the protocol's own words.
+            let unknown = session.is_some() && answer.status() == StatusCode::NOT_FOUND;
+            match self.mcp_answer(answer).await {
+                Err(_) if unknown => Err(ClientError::SessionEnded { at: self.at() }),
+                answer => answer,
+            }
         })
         .await
     }

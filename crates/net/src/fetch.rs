@@ -95,7 +95,7 @@ fn redirect(reply: &Reply) -> Option<&str> {
 /// The next request. It leaves everything that may be a secret behind when it leaves the server.
 fn step(call: &Call, next: &str) -> Result<Call, NetError> {
     let here = match call.origin {
-        Origin::Chosen => Address::read(&call.url)?,
+        Origin::Chosen | Origin::Credential => Address::read(&call.url)?,
         // An operator may have written a user name into it; where it leads to may not have one.
         Origin::Configured => Address::read_configured(&call.url)?,
     };

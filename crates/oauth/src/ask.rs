@@ -48,7 +48,7 @@ impl Answer {
 }
 
 /// Keeps what an error's name is made of: a server may repeat what it was sent, or write to the terminal.
-fn harmless(word: &str) -> String {
+pub(crate) fn harmless(word: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let word: String = word.chars().filter(plain).take(40).collect();
     if word.is_empty() { "unknown_error".to_owned() } else { word }

@@ -74,6 +74,9 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         None => ("404 Not Found", "There is nothing here."),
         Some(Ok(_)) => ("200 OK", "You are logged in. You can close this page and go back to Tidegate."),
         Some(Err(LoginError::Denied)) => ("200 OK", "The login was declined. You can close this page."),
+        Some(Err(LoginError::Refused { .. })) => {
+            ("200 OK", "The login was refused. You can close this page and go back to Tidegate.")
+        }
         Some(Err(_)) => ("400 Bad Request", "This page belongs to another login. Begin again in Tidegate."),
     };
     let page = page(status, text);

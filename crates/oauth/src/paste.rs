@@ -2,6 +2,7 @@
 
 use tidegate_secrets::Secret;
 
+use crate::ask::harmless;
 use crate::{LoginError, form};
 
 /// What an answer to this login has to bring along.
@@ -61,8 +62,10 @@ pub(crate) fn code_of_query(query: &str, expected: Expected<'_>, need: State) ->
         (None, Some(_)) if expected.names_issuer => return Err(LoginError::WrongIssuer),
         _ => {}
     }
-    if form::value(query, "error").is_some() {
-        return Err(LoginError::Denied);
+    if let Some(error) = form::value(query, "error") {
+        let declined = error == "access_denied";
+        let refused = || LoginError::Refused { status: 0, reason: harmless(&error) };
+        return Err(if declined { LoginError::Denied } else { refused() });
     }
     match form::value(query, "code") {
         Some(code) if !code.is_empty() => Ok(Secret::new(code)),
@@ -114,6 +117,8 @@ mod tests {
             code_in("http://localhost/cb?error=access_denied&state=st", Expected::state("st")),
             Err(LoginError::Denied)
         );
+        let refused = LoginError::Refused { status: 0, reason: "invalid_scope".to_owned() };
+        assert_eq!(code_in("error=invalid_scope&state=st", Expected::state("st")), Err(refused));
         for text in ["", "  ", "http://localhost/cb", "two words", "code=&state=st", "http://localhost/?x=1"]
         {
             assert_eq!(code_in(text, Expected::state("st")), Err(LoginError::NoCode), "{text}");

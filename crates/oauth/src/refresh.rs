@@ -15,8 +15,10 @@ use tokio::time::Instant;
 
 use crate::LoginError;
 
-/// A login that ends sooner than this is refreshed.
+/// A login that ends sooner than this is refreshed …
 const EARLY_MS: i64 = 300_000;
+/// … unless it never lasts long: then in this last part of its life.
+const LAST_PART: i64 = 5;
 /// Longer than a refresh by another process can take.
 const TURN_PATIENCE: Duration = Duration::from_secs(90);
 
@@ -67,7 +69,7 @@ impl Refresher {
     /// are given as they are.
     pub async fn fresh(&self, id: &ProfileId, refused: Option<&Secret>) -> Result<Profile, RefreshError> {
         let profile = self.shared.read(id).await?;
-        if !needs_refresh(&profile.credential, refused, self.shared.clock.now_ms()) {
+        if !needs_refresh(&profile, refused, self.shared.clock.now_ms()) {
             return Ok(profile);
         }
         let (shared, id, refused) = (Arc::clone(&self.shared), id.clone(), refused.cloned());
@@ -78,10 +80,12 @@ impl Refresher {
 
 /// Whether a login has to be refreshed before it is used. A token that was refused and is no longer the stored one was
 /// refreshed by somebody else.
-fn needs_refresh(credential: &Credential, refused: Option<&Secret>, now: i64) -> bool {
-    match credential {
+fn needs_refresh(profile: &Profile, refused: Option<&Secret>, now: i64) -> bool {
+    match &profile.credential {
         Credential::Oauth { access, expires_at, .. } => {
-            refused == Some(access) || expires_at.saturating_sub(EARLY_MS) <= now
+            let lasts = expires_at.saturating_sub(profile.updated_at).max(0);
+            let early = EARLY_MS.min(lasts / LAST_PART);
+            refused == Some(access) || expires_at.saturating_sub(early) <= now
         }
         _ => false,
     }
@@ -93,7 +97,7 @@ impl Shared {
         let _turn = turn.lock().await;
         let _lock = self.lock(id).await?;
         let profile = self.read(id).await?;
-        if !needs_refresh(&profile.credential, refused, self.clock.now_ms()) {
+        if !needs_refresh(&profile, refused, self.clock.now_ms()) {
             return Ok(profile);
         }
         // Saved once as it is: a disk that is full or a key that is gone has to show before the old token is spent.

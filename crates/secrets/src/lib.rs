@@ -17,6 +17,6 @@ mod store;
 pub use error::SecretsError;
 pub use files::Lock;
 pub use keys::{KeyChoice, KeyPlace, Keychain};
-pub use profile::{Credential, Profile, ProfileId};
+pub use profile::{CLIENT_SECRET, Credential, MCP, Profile, ProfileId};
 pub use secret::{REDACTED, SENSITIVE_MARK, Secret};
 pub use store::{CredentialStore, Listing, ProfileSummary, Rotation, StoreOptions};

@@ -10,6 +10,11 @@ use crate::secret::Secret;
 /// Longer than any account's name, short enough for a line on a screen.
 const NAME_LIMIT: usize = 200;
 
+/// What stands in the place of a provider for logins at MCP servers.
+pub const MCP: &str = "mcp";
+/// Where `extra` of a login holds the secret of its client.
+pub const CLIENT_SECRET: &str = "clientSecret";
+
 /// `provider/name`. `provider:name` is read as the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProfileId {
@@ -68,7 +73,7 @@ impl fmt::Display for ProfileId {
 }
 
 /// What a provider is shown. Times are milliseconds since the epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
     ApiKey {
         key: Secret,
@@ -94,7 +99,35 @@ pub enum Credential {
     },
 }
 
+/// Says what there is, and nothing of what `extra` holds: a client's secret may be among it.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let extra: Vec<&str> = match self {
+            Self::Oauth { extra, .. } => extra.keys().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        f.debug_struct(self.kind())
+            .field("account_id", &self.account_id())
+            .field("email", &self.email())
+            .field("expires_at", &self.expires_at())
+            .field("extra", &extra)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Credential {
+    /// Everything in it that nobody else may see.
+    pub fn secrets(&self) -> Vec<Secret> {
+        match self {
+            Self::ApiKey { key, .. } => vec![key.clone()],
+            Self::Token { token, .. } => vec![token.clone()],
+            Self::Oauth { access, refresh, extra, .. } => {
+                let client = extra.get(CLIENT_SECRET).map(|secret| Secret::new(secret.as_str()));
+                [access.clone(), refresh.clone()].into_iter().chain(client).collect()
+            }
+        }
+    }
+
     /// The kind as it is written in files.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -24,6 +24,20 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
         if let Some(env) = server.key("env") {
             variable_names(&env, found);
         }
+        if let Some(sandbox) = server.key("sandbox") {
+            whole_paths(&sandbox, found);
+        }
+    }
+}
+
+/// What is shown has no folder that it could be relative to.
+fn whole_paths(sandbox: &View<'_>, found: &mut Vec<Problem>) {
+    for list in ["read", "write"].iter().filter_map(|key| sandbox.key(key)) {
+        for path in list.items() {
+            if path.text().is_some_and(|text| !text.starts_with('/')) {
+                found.push(path.problem(format!("expected a path that begins with /, got {}", path.shown())));
+            }
+        }
     }
 }
 
@@ -92,6 +106,7 @@ mod tests {
             "mixed": {"url": "http://h/", "args": ["x"]},
             "other": {"command": "x", "headers": {}, "env": {"A B": "c"}},
             "empty": {"command": " "},
+            "held": {"command": "x", "sandbox": {"read": ["/srv", "data"], "write": ["~/x"]}},
             "file": {"url": "file:///x"},
             "user": {"url": "https://u:p@h/"},
         });
@@ -105,6 +120,8 @@ mod tests {
                 "mcp.servers.other.headers: it means nothing for this kind of server",
                 "mcp.servers.other.env.A B: a variable's name has letters, digits and _, with no digit first",
                 "mcp.servers.empty.command: the program is missing",
+                r#"mcp.servers.held.sandbox.read[1]: expected a path that begins with /, got "data""#,
+                r#"mcp.servers.held.sandbox.write[0]: expected a path that begins with /, got "~/x""#,
                 r#"mcp.servers.file.url: expected an address as https://host/mcp, got "file:///x""#,
                 "mcp.servers.user.url: a name or password does not belong into an address; send a header",
             ]

@@ -79,7 +79,8 @@ impl Settings {
             place,
             folder: folder.to_owned(),
             access: Access::ReadWrite,
-            hidden: vec![home.root().to_owned()],
+            // What is shown is compared without links, so the home is hidden both ways.
+            hidden: [home.root().to_owned()].into_iter().chain(real_root(home)).collect(),
             besides: Besides { read: paths(&own.read), write: paths(&own.write) },
             network: match own.network.unwrap_or(all.network) {
                 SandboxNetwork::None => Network::None,
@@ -106,6 +107,11 @@ impl Settings {
             ..Stage::new(StageKind::Global, at(name))
         })
     }
+}
+
+/// Where the home really lies, if it is reached by a link.
+fn real_root(home: &Home) -> Option<PathBuf> {
+    home.root().canonicalize().ok().filter(|real| real != home.root())
 }
 
 fn paths(said: &[String]) -> Vec<PathBuf> {
@@ -207,5 +213,18 @@ mod tests {
         let Reach::Stdio(loose) = &servers[2].reach else { panic!("a program") };
         assert_eq!((loose.confinement.profile, &loose.confinement.network), (Profile::None, &Network::Full));
         assert_eq!(loose.folder, Path::new("/srv"));
+    }
+    #[cfg(unix)]
+    #[test]
+    fn a_home_that_is_reached_by_a_link_is_hidden_where_it_lies_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().canonicalize().unwrap().join("real"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let settings = settings(&json!({"mcp": {"servers": {"s": {"command": "x"}}}}));
+        let Reach::Stdio(program) = settings.mcp_servers(&Home::at(&link)).remove(0).reach else {
+            panic!("a program")
+        };
+        assert_eq!(program.confinement.hidden, [link, real]);
     }
 }

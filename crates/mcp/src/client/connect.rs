@@ -254,11 +254,27 @@ fn refused(server: &str, error: &ClientInitializeError) -> Trouble {
         return wanting(server, LoginWanted::of(challenge));
     }
     let why = match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),
-        other => other.to_string(),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => greeting_failed(fallback),
+        other => greeting_failed(other),
     };
     let why = tidegate_tools::truncate::head_bytes(&why, 500);
     Trouble::new(tidegate_policy::inert::inert_line(why))
+}
+
+/// What went wrong, without the names that our own parts have for themselves.
+fn greeting_failed(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// The same for what comes later.
+pub(crate) fn service_failed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportSend(error) => error.error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn wanting(server: &str, login: LoginWanted) -> Trouble {
@@ -287,7 +303,7 @@ pub(crate) fn unlisted(server: &str, error: &ServiceError) -> Trouble {
     if let Some(login) = LoginWanted::within(error) {
         return wanting(server, login);
     }
-    let why = error.to_string();
+    let why = service_failed(error);
     let why = tidegate_policy::inert::inert_line(tidegate_tools::truncate::head_bytes(&why, 500));
     Trouble::new(format!("its tools cannot be listed: {why}"))
 }

@@ -16,7 +16,8 @@ use tidegate_tools::{Tool, ToolFailure};
 use tokio::sync::watch;
 
 use super::connect::{
-    About, Connection, Greeting, Link, LoginWanted, Means, Trouble, about, connect, list, unlisted,
+    About, Connection, Greeting, Link, LoginWanted, Means, Trouble, about, connect, list, service_failed,
+    unlisted,
 };
 use super::spec::ServerSpec;
 use super::stdio::with_stderr;
@@ -162,10 +163,7 @@ impl Server {
     /// Until somebody signed in, here or in another process.
     async fn signed_in(&self) {
         let Some(logins) = &self.means.logins else { return std::future::pending().await };
-        let before = logins.changed();
-        while logins.changed() == before {
-            tokio::time::sleep(LOOK).await;
-        }
+        logins.signed_in(&self.spec.name, LOOK).await;
     }
 
     fn pause(&self, failures: u32) -> Duration {
@@ -324,7 +322,7 @@ impl Server {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => self.failure(
                 "went away during the call: whether it was done is not known, and it is not tried again by itself",
             ),
-            other => self.failure(&format!("failed: {other}")),
+            other => self.failure(&format!("failed: {}", service_failed(other))),
         }
     }
 }

@@ -17,6 +17,14 @@ const INSTALLED: [&str; 4] = ["bin", "lib", "lib64", "libexec"];
 const PACKAGE: [&str; 4] = ["package.json", "pyproject.toml", "node_modules", "pyvenv.cfg"];
 /// How far above a script its package may begin.
 const LEVELS: usize = 4;
+/// What belongs to everybody on the machine. Neither these nor what lies above them is shown by itself.
+const COMMON: [&str; 6] = ["/tmp", "/run", "/var/run", "/proc", "/sys", "/dev"];
+/// Those of them that hold sockets and devices: a word that names something in them shows nothing.
+const LIVE: [&str; 5] = ["/run", "/var/run", "/proc", "/sys", "/dev"];
+/// How the names of scripts and modules end, which read what lies beside them.
+const MODULES: [&str; 16] = [
+    "bash", "cjs", "cts", "dll", "jar", "js", "lua", "mjs", "mts", "php", "pl", "py", "pyz", "rb", "sh", "ts",
+];
 
 /// The confinement with everything that is shown in it, or why that cannot be.
 pub(super) fn confinement(
@@ -31,14 +39,29 @@ pub(super) fn confinement(
         return Ok(held);
     }
     let home = env.get("HOME").map(PathBuf::from).and_then(|home| fs::canonicalize(home).ok());
-    for path in needed(argv, env) {
-        let private = home.as_ref().is_some_and(|home| home.starts_with(&path));
-        let ours = said.hidden.iter().any(|hidden| hidden.starts_with(&path) || path.starts_with(hidden));
-        if path.parent().is_some() && !private && !ours && !confiner.shows(&held, &path) {
+    let may = |path: &PathBuf| {
+        let private = home.as_ref().is_some_and(|home| home.starts_with(path));
+        let ours = said.hidden.iter().any(|hidden| hidden.starts_with(path) || path.starts_with(hidden));
+        let common = places(&COMMON).any(|place| place.starts_with(path));
+        !private && !ours && !common
+    };
+    let named = argv.iter().skip(1).map(Path::new).filter(|path| path.is_absolute());
+    let named = named.filter_map(|path| fs::canonicalize(path).ok());
+    let words = named.filter_map(|path| named_by_word(path).into_iter().find(may));
+    let needed: Vec<PathBuf> = needed(argv, env).into_iter().filter(may).chain(words).collect();
+    for path in needed {
+        if !confiner.shows(&held, &path) {
             held.besides.read.push(path);
         }
     }
     Ok(held)
+}
+
+/// As they are written and without links.
+fn places(names: &[&'static str]) -> impl Iterator<Item = PathBuf> {
+    let written: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+    let real: Vec<PathBuf> = written.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    written.into_iter().chain(real)
 }
 
 /// The same paths without links. What is ours stays ours, whatever the configuration says.
@@ -59,7 +82,7 @@ fn real(paths: &[PathBuf], said: &Confinement) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// What the command names or needs, without links.
+/// What the program needs, without links.
 fn needed(argv: &[String], env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let program = argv.first().and_then(|word| located(word, env));
@@ -71,15 +94,33 @@ fn needed(argv: &[String], env: &BTreeMap<String, String>) -> Vec<PathBuf> {
             paths.extend(package(&real));
         }
     }
-    let named = argv.iter().skip(1).map(Path::new).filter(|path| path.is_absolute());
-    for path in named.filter_map(|path| fs::canonicalize(path).ok()) {
-        if path.is_dir() {
-            paths.push(path);
-        } else {
-            paths.extend(package(&path).or_else(|| path.parent().map(Path::to_owned)));
-        }
-    }
     paths
+}
+
+/// What a word of the command shows: the first of these that may be shown. A script brings its package or its folder
+/// along, any other file only itself, and a socket or a device nothing.
+fn named_by_word(path: PathBuf) -> Vec<PathBuf> {
+    let live = places(&LIVE).any(|place| path.starts_with(place));
+    if live || !(path.is_dir() || path.is_file()) {
+        return Vec::new();
+    }
+    let mut may = Vec::new();
+    if path.is_file() && is_module(&path) {
+        may.extend(package(&path));
+        may.extend(path.parent().map(Path::to_owned));
+    }
+    may.push(path);
+    may
+}
+
+/// Whether a file is run by an interpreter.
+fn is_module(file: &Path) -> bool {
+    let named = file.extension().and_then(|end| end.to_str()).is_some_and(|end| MODULES.contains(&end));
+    let marked = || {
+        let mut head = [0; 2];
+        fs::File::open(file).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"#!"
+    };
+    named || marked()
 }
 
 /// Where a program is found, links and all.
@@ -182,6 +223,7 @@ mod tests {
             ("app/node_modules/a/node_modules/b/index.js", ""),
             ("srv/pkg/pyproject.toml", ""),
             ("srv/pkg/src/server.py", ""),
+            ("srv/pkg/notes.db", ""),
             ("loose/server.py", ""),
             ("top.py", ""),
             (".tidegate/work/x", ""),
@@ -219,10 +261,32 @@ mod tests {
             ["srv", "srv/pkg", "venv"]
         );
         assert_eq!(shown("venv/bin/python", &["~/loose/server.py"]), ["loose", "venv"]);
+        // Where the folder is private, the script is shown alone; a file that is no script always is.
+        assert_eq!(shown("venv/bin/python", &["~/top.py"]), ["top.py", "venv"]);
+        assert_eq!(shown("venv/bin/python", &["~/srv/pkg/notes.db"]), ["srv/pkg/notes.db", "venv"]);
         // Whoever names these has to say so in the configuration, and of the last one nothing helps.
-        for private in ["~", "~/top.py", "/", "~/.tidegate", "~/.tidegate/config.json5"] {
+        for private in ["~", "/", "~/.tidegate", "~/.tidegate/config.json5"] {
             assert_eq!(shown("venv/bin/python", &[private]), ["venv"], "{private}");
         }
+    }
+
+    #[test]
+    fn what_everybody_shares_and_sockets_are_never_shown_by_themselves() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let env: BTreeMap<_, _> = [("HOME".to_owned(), "/home/nobody".to_owned())].into();
+        let shown = |word: &Path| {
+            let argv = ["/usr/bin/x".to_owned(), "--socket".to_owned(), word.display().to_string()];
+            confinement(&held(&home, Besides::default()), &argv, &env, &System).unwrap().besides.read
+        };
+        let _listening = std::os::unix::net::UnixListener::bind(home.join("a.sock")).unwrap();
+        let commons = COMMON.iter().chain(&["/", "/var", "/proc/self/status", "/dev/null", "/sys/kernel"]);
+        for word in commons.map(PathBuf::from).chain([home.join("a.sock")]) {
+            assert_eq!(shown(&word), Vec::<PathBuf>::new(), "{}", word.display());
+        }
+        // A script that lies in them is shown, and what lies beside it is not.
+        let script = tempfile::Builder::new().suffix(".py").tempfile_in("/tmp").unwrap();
+        assert_eq!(shown(script.path()), [script.path().canonicalize().unwrap()]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use tidegate_net::{Client, Secret};
@@ -14,7 +14,7 @@ use super::SignInError;
 use super::token::{Terms, credential, revoke, tokens};
 
 /// What stands in the place of a provider.
-const PROVIDER: &str = "mcp";
+const PROVIDER: &str = tidegate_secrets::MCP;
 
 /// The logins of this installation.
 pub struct Logins {
@@ -63,6 +63,32 @@ impl Logins {
     /// When anything was last stored; `None` when nothing ever was.
     pub(crate) fn changed(&self) -> Option<SystemTime> {
         std::fs::metadata(self.folder.join("profiles.json")).ok()?.modified().ok()
+    }
+
+    /// Until another login at this server is stored than the one there is now. Every login that is renewed changes the
+    /// file, so the file alone says nothing.
+    pub(crate) async fn signed_in(self: &Arc<Self>, server: &str, every: Duration) {
+        let mut changed = self.changed();
+        let before = self.stored(server).await.flatten();
+        loop {
+            tokio::time::sleep(every).await;
+            let now = self.changed();
+            if now == changed {
+                continue;
+            }
+            changed = now;
+            match self.stored(server).await {
+                Some(found) if found != before => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// The login at a server; `None` when that cannot be known.
+    async fn stored(self: &Arc<Self>, server: &str) -> Option<Option<Credential>> {
+        let (logins, name) = (Arc::clone(self), server.to_owned());
+        let found = spawn_blocking("credentials", move || logins.found(&name)).join().await;
+        Some(found.ok()?.ok()?.map(|profile| profile.credential))
     }
 
     fn found(&self, server: &str) -> Result<Option<Profile>, SecretsError> {
@@ -162,5 +188,67 @@ impl Renew for Renewal {
             }
         };
         Some(credential(&answer, &terms, Some(refresh), self.clock.now_ms()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_runtime::SystemClock;
+
+    use super::*;
+
+    fn login(access: &str) -> Credential {
+        Credential::Oauth {
+            access: Secret::new(access),
+            refresh: Secret::new("r"),
+            expires_at: 0,
+            account_id: None,
+            email: None,
+            client_id: Some("c".to_owned()),
+            extra: [
+                ("server", "https://h/mcp"),
+                ("resource", "https://h/mcp"),
+                ("issuer", "https://as"),
+                ("tokenUrl", "https://as/token"),
+                ("proof", "client_secret_post"),
+                (tidegate_secrets::CLIENT_SECRET, "s3cr3t-of-the-client"),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_another_login_at_the_same_server_is_a_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("credentials");
+        let (options, clock) = (StoreOptions::default(), Arc::new(SystemClock));
+        let logins = Logins::new(home, options, Client::default(), clock);
+        logins.save("a", login("old")).unwrap();
+        let every = Duration::from_millis(5);
+        let waiting = logins.signed_in("a", every);
+        tokio::pin!(waiting);
+        let others = async {
+            for n in 0..5 {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                logins.save("b", login(&n.to_string())).unwrap();
+                // As a renewal does that is refused.
+                logins.save("a", login("old")).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        tokio::select! {
+            () = &mut waiting => panic!("nobody signed in at a"),
+            () = others => {}
+        }
+        logins.save("a", login("new")).unwrap();
+        tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap();
+    }
+
+    #[test]
+    fn a_clients_secret_is_not_shown_with_the_login() {
+        let shown = format!("{:?}", login("access-token"));
+        assert!(shown.contains("https://as/token") || shown.contains("tokenUrl"), "{shown}");
+        assert!(!shown.contains("s3cr3t") && !shown.contains("access-token"), "{shown}");
     }
 }

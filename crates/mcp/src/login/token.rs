@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tidegate_net::{Client, Headers, Method, Secret};
+use tidegate_net::{Client, Headers, Method, Origin, Secret};
 use tidegate_oauth::{Answer, LoginError, ask, form};
-use tidegate_secrets::Credential;
+use tidegate_secrets::{CLIENT_SECRET, Credential};
 
 use super::SignInError;
 use super::apply::{Applicant, Proof};
@@ -50,7 +50,7 @@ impl Terms {
             ("revokeUrl", self.revoke_url.as_deref()),
             ("scope", Some(&self.scope)),
             ("proof", Some(proof.name())),
-            ("clientSecret", secret.as_ref().map(Secret::expose)),
+            (CLIENT_SECRET, secret.as_ref().map(Secret::expose)),
         ] {
             extra.extend(value.map(|value| (key.to_owned(), value.to_owned())));
         }
@@ -71,7 +71,7 @@ impl Terms {
             scope: text("scope").unwrap_or_default(),
             applicant: Applicant {
                 id: client_id.clone()?,
-                secret: text("clientSecret").map(Secret::new),
+                secret: text(CLIENT_SECRET).map(Secret::new),
                 proof: Proof::named(&text("proof")?)?,
             },
         })
@@ -106,6 +106,8 @@ async fn send(
     mut fields: Vec<(&str, &str)>,
 ) -> Result<Answer, SignInError> {
     let (url, origin) = terms.trust()?.judge(url)?;
+    // What goes there is a secret of ours, and this is where it belongs.
+    let origin = if origin == Origin::Chosen { Origin::Credential } else { origin };
     let mut headers = Headers::default();
     headers.set("content-type", "application/x-www-form-urlencoded");
     let Applicant { id, secret, proof } = &terms.applicant;

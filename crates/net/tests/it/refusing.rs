@@ -56,6 +56,22 @@ async fn refusal(client: &Client, url: &str) -> NetError {
 }
 
 #[tokio::test]
+async fn a_credential_may_go_to_its_own_place_and_that_place_is_judged_like_others() {
+    let call = |origin| Call {
+        origin,
+        method: Method::Post,
+        body: b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P".to_vec(),
+        ..get("http://127.0.0.1:1/token")
+    };
+    let error = |outcome: Result<_, NetError>| outcome.map(|_| ()).unwrap_err();
+    let open = Client::default().guarded_by(Guard::allowing(["127.0.0.1:1"]).unwrap());
+    assert!(matches!(error(open.call(call(Origin::Chosen)).await), NetError::Leak { .. }));
+    assert!(matches!(error(open.call(call(Origin::Credential)).await), NetError::Unreachable { .. }));
+    let shut = Client::default();
+    assert!(matches!(error(shut.call(call(Origin::Credential)).await), NetError::Forbidden { .. }));
+}
+
+#[tokio::test]
 async fn every_spelling_of_a_place_that_is_not_public_is_refused() {
     // Whatever is asked resolves to a public address: what is refused here is refused by its spelling.
     let guard = Guard::default().resolving_with(Answers::of(&[&["93.184.215.14"]]));

@@ -81,7 +81,9 @@ impl World {
 
     fn store(&self) -> Arc<CredentialStore> {
         let folder = self.home.path().join("credentials");
-        Arc::new(CredentialStore::open(&folder, StoreOptions::default()).unwrap())
+        // Stored long ago, so that nothing here is short-lived.
+        let options = StoreOptions { clock: Arc::new(Hands(AtomicI64::new(0))), ..StoreOptions::default() };
+        Arc::new(CredentialStore::open(&folder, options).unwrap())
     }
 
     /// As a process of its own would have it.
@@ -164,6 +166,28 @@ async fn what_lasts_longer_is_left_alone() {
     assert_eq!(server.count("/token"), 0);
     world.store().put(&id, login("old", NOW + EARLY_MS)).unwrap();
     assert_eq!(access(&refresher.fresh(&id, None).await.unwrap()), "new-1");
+}
+
+#[tokio::test]
+async fn a_login_that_never_lasts_long_is_refreshed_once_a_life() {
+    let server = vendor().await;
+    let world = World::new(server.url("/token"));
+    let hands = Arc::new(Hands(AtomicI64::new(NOW)));
+    let options = StoreOptions { clock: Arc::clone(&hands) as Arc<dyn Clock>, ..StoreOptions::default() };
+    let store = Arc::new(CredentialStore::open(&world.home.path().join("credentials"), options).unwrap());
+    let id = store.add(PROVIDER, Some("acc"), login("short", NOW + 120_000)).unwrap().id;
+    let vendor = Vendor { token_url: world.token_url.clone() };
+    let refresher = Refresher::new(store, Box::new(vendor), Arc::clone(&hands) as Arc<dyn Clock>);
+    for second in [0, 30, 60, 95] {
+        hands.0.store(NOW + second * 1000, Ordering::SeqCst);
+        assert_eq!(access(&refresher.fresh(&id, None).await.unwrap()), "short", "{second}");
+    }
+    assert_eq!(server.count("/token"), 0);
+    for second in [96, 97, 120] {
+        hands.0.store(NOW + second * 1000, Ordering::SeqCst);
+        assert_eq!(access(&refresher.fresh(&id, None).await.unwrap()), "new-1", "{second}");
+    }
+    assert_eq!(server.count("/token"), 1);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::error::SecretsError;
-use crate::profile::ProfileId;
+use crate::profile::{MCP, ProfileId};
 
 const VERSION: u64 = 1;
 
@@ -85,7 +85,7 @@ impl Document {
     /// Adds or replaces an entry. The first of all becomes the active profile; a provider has one when somebody chose it.
     pub(crate) fn set(&mut self, id: &ProfileId, entry: Entry) {
         self.profiles.insert(id.as_str().to_owned(), Value::Object(entry));
-        if self.active_profile().is_none() {
+        if self.active_profile().is_none() && id.provider() != MCP {
             self.rest.insert("activeProfileId".to_owned(), id.as_str().into());
         }
     }
@@ -114,6 +114,9 @@ impl Document {
 
     pub(crate) fn set_active(&mut self, id: &ProfileId) {
         self.active.insert(id.provider().to_owned(), id.as_str().into());
+        if id.provider() == MCP {
+            return;
+        }
         self.rest.insert("activeProfileId".to_owned(), id.as_str().into());
     }
 
@@ -122,9 +125,10 @@ impl Document {
         self.stored(self.active.get(provider))
     }
 
-    /// The profile that was chosen last, of whatever provider.
+    /// The profile that was chosen last, of whatever provider. A login at an MCP server is none that a model is asked
+    /// with.
     pub(crate) fn active_profile(&self) -> Option<ProfileId> {
-        self.stored(self.rest.get("activeProfileId"))
+        self.stored(self.rest.get("activeProfileId")).filter(|id| id.provider() != MCP)
     }
 
     fn stored(&self, id: Option<&Value>) -> Option<ProfileId> {
@@ -179,6 +183,19 @@ mod tests {
         assert_eq!((profiles.active("p"), profiles.active_profile()), (None, None));
         assert_eq!(profiles.remove_all(), 2);
         assert_eq!(profiles.active("q"), None);
+    }
+
+    #[test]
+    fn a_login_at_an_mcp_server_is_never_the_active_profile() {
+        let mut profiles = Document::read(Path::new("p"), None).unwrap();
+        profiles.set(&id("mcp/x"), Entry::new());
+        assert_eq!(profiles.active_profile(), None);
+        profiles.set(&id("p/a"), Entry::new());
+        profiles.set_active(&id("mcp/x"));
+        assert_eq!(profiles.active_profile(), Some(id("p/a")));
+        // As an earlier release may have left it.
+        let old = json!({"version": 1, "activeProfileId": "mcp/x", "profiles": {"mcp/x": {}}});
+        assert_eq!(document(&old).active_profile(), None);
     }
 
     #[test]

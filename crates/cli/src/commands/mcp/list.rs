@@ -32,7 +32,7 @@ pub(in crate::commands) fn list(app: &App, _command: &'static Command, parsed: &
         statuses.extend(look(app, &home, &settings, others).await?);
         Ok(statuses)
     })?;
-    let logins = mcp_logins(&home, &settings);
+    let logins = mcp_logins(&home, &settings)?;
     let login = |name: &str, server: &McpServer| {
         // What cannot be opened is no login that works.
         server.url.as_ref().and_then(|url| logins.summary(name, url).ok().flatten())

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_engine::Settings;
 use tidegate_mcp::{AddressSpec, Reach, sign_in};
-use tidegate_net::Client;
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::{SystemClock, iso_timestamp};
 
@@ -18,7 +17,7 @@ use crate::commands::block_on;
 use crate::failure::{Failure, Message, With as _};
 use crate::output::{print_json, print_line, printable};
 use crate::texts::mcp as words;
-use crate::toolbox::{guard, mcp_logins};
+use crate::toolbox::{login_client, mcp_logins};
 
 pub(in crate::commands) fn login(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let name = parsed.arguments[0].as_str();
@@ -31,9 +30,14 @@ pub(in crate::commands) fn login(app: &App, _command: &'static Command, parsed: 
         return Err(Failure::new(ErrorCode::InvalidValue, message));
     };
     refuse_header(app, name, &address)?;
-    let more: Vec<String> =
+    let mut more: Vec<String> =
         parsed.values("scope").flat_map(str::split_ascii_whitespace).map(str::to_owned).collect();
-    let client = Client::default().guarded_by(guard(&settings)?);
+    let (client, logins) = (login_client(&settings)?, mcp_logins(&home, &settings)?);
+    if !more.is_empty() {
+        // More is wanted, so what there is stays. A login that cannot be read has nothing to keep.
+        let earlier = logins.summary(name, &address.url).ok().flatten().map(|login| login.scope);
+        more.extend(earlier.iter().flat_map(|scope| scope.split_ascii_whitespace()).map(str::to_owned));
+    }
     let terminal = Terminal::new(app);
     let credential = block_on(async {
         let signed = sign_in(&client, &address, &more, &terminal, &SystemClock).await;
@@ -42,7 +46,7 @@ pub(in crate::commands) fn login(app: &App, _command: &'static Command, parsed: 
             failure.with_hint(words::BEGIN_AGAIN.with(&[("program", &app.program), ("name", &name)]))
         })
     })?;
-    let saved = mcp_logins(&home, &settings).save(name, credential)?;
+    let saved = logins.save(name, credential)?;
     let (issuer, scope) = (printable(&saved.issuer), printable(&saved.scope));
     let ends = iso_timestamp(saved.expires_at);
     if parsed.has("json") {
@@ -79,7 +83,7 @@ pub(in crate::commands) fn logout(app: &App, _command: &'static Command, parsed:
     let loaded = app.config(&home)?;
     let settings = Settings::new(&loaded);
     // A server that was removed may have left its login behind.
-    let was_there = block_on(async { Ok(mcp_logins(&home, &settings).forget(name).await?) })?;
+    let was_there = block_on(async { Ok(mcp_logins(&home, &settings)?.forget(name).await?) })?;
     if !was_there {
         let message = words::NOT_SIGNED_IN.with(&[("name", &printable(name))]);
         return Err(Failure::new(ErrorCode::NotFound, message));

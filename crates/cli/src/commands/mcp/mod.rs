@@ -66,7 +66,7 @@ pub(super) async fn seen(
     if specs.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let mut means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?));
+    let mut means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?))?;
     means.pauses = (ONCE, ONCE);
     let servers = Servers::new(specs, &means);
     servers.settled().await;
@@ -84,7 +84,12 @@ async fn live(home: &Home) -> Result<Vec<Status>, Failure> {
             let known = |status: &Status| !matches!(status.standing, Standing::Idle | Standing::Closed);
             Ok(statuses.into_iter().filter(known).collect())
         }
-        Err(ClientError::Nobody { .. } | ClientError::Closing { .. }) => Ok(Vec::new()),
+        // An older gateway does not tell.
+        Err(
+            ClientError::Nobody { .. }
+            | ClientError::Closing { .. }
+            | ClientError::Server { status: 404, .. },
+        ) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }
@@ -115,6 +120,7 @@ fn status_json(status: &Status) -> serde_json::Value {
             value["state"] = "failed".into();
             value["againInSeconds"] = (*again_seconds).into();
             value["error"] = why.as_str().into();
+            value["code"] = ErrorCode::Unavailable.as_str().into();
             value["stderr"] = stderr.as_str().into();
             value["wantsLogin"] = login.is_some().into();
         }

@@ -25,7 +25,7 @@ pub(in crate::commands) fn remove(app: &App, _command: &'static Command, parsed:
     }
     let edited = config_file(&home).edit(&Change::Unset { path: path(name)? }, None, &app.env, now_ms())?;
     // What was meant for this server is of no use to another of the same name.
-    block_on(async { Ok(mcp_logins(&home, &Settings::new(&loaded)).forget(name).await?) })?;
+    block_on(async { Ok(mcp_logins(&home, &Settings::new(&loaded))?.forget(name).await?) })?;
     let revision = edited.revision.number;
     if parsed.has("json") {
         print_json(&json!({ "ok": true, "name": name, "hash": edited.hash, "revision": revision }))?;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn join(client: Client) -> Result<(), Failure> {
         }
     });
     let under_way = UnderWay::default();
-    let session = Session::default();
+    let session = Arc::new(Session::default());
     let turns = Arc::new(tokio::sync::Semaphore::new(MOST));
     let mut tasks: Vec<Task<()>> = Vec::new();
     while let Some(line) = lines.recv().await {
@@ -83,7 +83,10 @@ async fn join(client: Client) -> Result<(), Failure> {
             if let Some(call) = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
                 call.cancel();
             }
-            continue;
+            // Hanging up ends nothing in a session, which may be joined again: there it has to be said.
+            if session.id().is_none() {
+                continue;
+            }
         }
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { break };
         let (client, out, under_way) = (client.clone(), out.clone(), Arc::clone(&under_way));
@@ -112,8 +115,8 @@ async fn join(client: Client) -> Result<(), Failure> {
         let _ = task.join().await;
     }
     drop(out);
-    let news = session.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Greeted { id, news }) = news {
+    let known = session.known().take();
+    if let Some(Greeted { id, news, .. }) = known {
         news.cancel();
         let _ = client.mcp_end(&id, SOON).await;
     }
@@ -122,10 +125,27 @@ async fn join(client: Client) -> Result<(), Failure> {
 }
 
 /// The session of the older era, once the client has greeted.
-type Session = Arc<Mutex<Option<Greeted>>>;
+#[derive(Default)]
+struct Session {
+    known: Mutex<Option<Greeted>>,
+    /// Held while another is begun in the place of one that ended.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+impl Session {
+    fn known(&self) -> MutexGuard<'_, Option<Greeted>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self) -> Option<String> {
+        self.known().as_ref().map(|known| known.id.clone())
+    }
+}
 
 struct Greeted {
     id: String,
+    /// How the client greeted.
+    hello: Value,
     /// Ends the reading of what comes without being asked for.
     news: CancellationToken,
 }
@@ -137,23 +157,60 @@ async fn pass(
     session: &Session,
     out: &mpsc::Sender<Value>,
 ) -> Result<(), ClientError> {
-    let id = session.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.id.clone());
-    let mut answers = client.mcp(message, id.as_deref(), PATIENCE).await?;
+    let id = session.id();
+    let mut answers = match (client.mcp(message, id.as_deref(), PATIENCE).await, &id) {
+        (Err(ClientError::SessionEnded { .. }), Some(ended)) => {
+            let id = begin_again(client, ended, session, out).await?;
+            client.mcp(message, id.as_deref(), PATIENCE).await?
+        }
+        (answers, _) => answers?,
+    };
     let begun = answers.session().filter(|_| id.is_none()).map(str::to_owned);
     while let Some(answer) = answers.next().await? {
         // Known before the client is told: its next message may follow at once.
         if let Some(id) = begun.clone()
-            && session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+            && session.id().is_none()
         {
-            greeted(client, id, session, out);
+            greeted(client, id, message.clone(), session, out);
         }
         let _ = out.send(answer).await;
     }
     Ok(())
 }
 
+/// Another session in the place of one that ended with the gateway it was begun at. The client greeted once and will not
+/// do it again, so its greeting is repeated.
+async fn begin_again(
+    client: &Client,
+    ended: &str,
+    session: &Session,
+    out: &mpsc::Sender<Value>,
+) -> Result<Option<String>, ClientError> {
+    let _turn = session.renewing.lock().await;
+    let hello = {
+        let mut known = session.known();
+        match known.take_if(|known| known.id == ended) {
+            Some(Greeted { hello, news, .. }) => {
+                news.cancel();
+                hello
+            }
+            // Somebody else was faster.
+            None => return Ok(known.as_ref().map(|known| known.id.clone())),
+        }
+    };
+    let mut answers = client.mcp(&hello, None, SOON).await?;
+    let begun = answers.session().map(str::to_owned);
+    while answers.next().await?.is_some() {}
+    if let Some(id) = &begun {
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        client.mcp(&ready, Some(id), SOON).await?;
+        greeted(client, id.clone(), hello, session, out);
+    }
+    Ok(begun)
+}
+
 /// Remembers the session, and reads what comes in it without being asked for.
-fn greeted(client: &Client, id: String, session: &Session, out: &mpsc::Sender<Value>) {
+fn greeted(client: &Client, id: String, hello: Value, session: &Session, out: &mpsc::Sender<Value>) {
     let news = CancellationToken::new();
     let (client, end, from) = (client.clone(), news.clone(), id.clone());
     // Whoever is gone needs no news.
@@ -170,7 +227,7 @@ fn greeted(client: &Client, id: String, session: &Session, out: &mpsc::Sender<Va
             () = end.cancelled() => {}
         }
     }));
-    *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Greeted { id, news });
+    *session.known() = Some(Greeted { id, hello, news });
 }
 
 /// What comes in, line by line, until it ends. It is read on a thread of its own, which nobody waits for.

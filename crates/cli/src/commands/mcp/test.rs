@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use tidegate_engine::Settings;
 use tidegate_mcp::{Standing, Status};
 use tidegate_policy::tools::Verdict;
+use tidegate_protocol::ErrorCode;
 
 use super::{look, status_json, unknown};
 use crate::Outcome;
 use crate::app::{App, home_of};
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
-use crate::failure::Failure;
+use crate::failure::{Failure, With as _};
 use crate::output::{complain, print_json, print_line, printable};
 use crate::texts::mcp as words;
 
@@ -55,21 +56,23 @@ fn tell(app: &App, status: &Status, asks: bool) -> Result<(), Failure> {
             }
         }
         Standing::Failed { why, stderr, login, .. } => {
-            complain(&app.fill(words::NOT_CONNECTED, &[("name", name), ("why", &printable(why))]));
-            match login.as_ref().map(|login| login.scope.as_deref()) {
-                None => {}
-                Some(None | Some("")) => {
-                    complain(&app.fill(words::WANTS_LOGIN, &[("program", &app.program), ("name", name)]));
-                }
-                Some(Some(scope)) => complain(&app.fill(
-                    words::WANTS_SCOPE,
-                    &[("program", &app.program), ("name", name), ("scope", &scope)],
-                )),
-            }
             if !stderr.is_empty() {
                 complain(app.say(words::LAST_WORDS));
                 complain(&printable(stderr));
             }
+            let message = words::NOT_CONNECTED.with(&[("name", name), ("why", &printable(why))]);
+            let failure = Failure::new(ErrorCode::Unavailable, message);
+            return Err(match login.as_ref().map(|login| login.scope.as_deref()) {
+                None => failure,
+                Some(None | Some("")) => {
+                    failure.with_hint(words::WANTS_LOGIN.with(&[("program", &app.program), ("name", name)]))
+                }
+                Some(Some(scope)) => failure.with_hint(words::WANTS_SCOPE.with(&[
+                    ("program", &app.program),
+                    ("name", name),
+                    ("scope", &scope),
+                ])),
+            });
         }
         Standing::Idle | Standing::Starting | Standing::Closed => {}
     }

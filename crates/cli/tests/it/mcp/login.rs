@@ -89,12 +89,18 @@ fn a_server_that_wants_a_login_gets_one_and_its_tools_can_be_used() {
 #[test]
 fn a_token_that_ends_is_renewed_once_and_the_call_is_made_once() {
     let world = World::open(&json!({}));
-    world.server.change(|whims| whims.lasts = 1);
+    world.server.change(|whims| whims.lasts = 120);
     assert_eq!(world.login(&[]).code, Some(0));
-    // What lasts a second is renewed before it is used.
+    // What never lasts long is used while it lasts …
+    assert!(world.invoke("read").to_string().contains("done"));
+    assert_eq!(world.server.grants("refresh_token"), 0);
+    world.server.change(|whims| whims.lasts = 0);
+    world.server.end_tokens();
+    assert!(world.invoke("read").to_string().contains("done"));
+    // … and what has ended is renewed before it is used.
     assert!(world.invoke("read").to_string().contains("done"));
     let renewed = world.server.grants("refresh_token");
-    assert!(renewed >= 1);
+    assert!(renewed >= 2);
     world.server.change(|whims| whims.lasts = 3600);
     assert!(world.invoke("read").to_string().contains("done"));
     let renewed = world.server.grants("refresh_token");
@@ -136,6 +142,9 @@ fn a_call_that_needs_more_than_the_login_allows_says_how_to_get_it() {
     let done = world.login(&["--scope", "notes.write"]);
     assert_eq!(done.json()["scope"], "notes.read notes.write");
     assert!(world.invoke("write").to_string().contains("done"));
+    // Whoever asks for more keeps what there is.
+    let (_login, url) = world.begin(&["--scope", "notes.more"]);
+    assert!(url.contains("notes.write") && url.contains("notes.more"), "{url}");
 }
 
 #[test]

@@ -113,6 +113,17 @@ fn a_server_is_added_tried_listed_and_removed() {
 }
 
 #[test]
+fn a_server_that_cannot_be_reached_is_told_with_a_code_and_in_plain_words() {
+    let home = Home::new();
+    home.call(&["mcp", "add", "far", "--url", "http://127.0.0.1:1/mcp"]).ok();
+    let done = home.call(&["mcp", "test", "far"]).run();
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let told = said(&done);
+    assert!(told.contains("UNAVAILABLE") && told.contains("far cannot be used"), "{told}");
+    assert!(!told.contains("rmcp") && !told.contains("::"), "{told}");
+}
+
+#[test]
 fn a_server_that_cannot_be_written_down_is_refused_without_showing_its_secrets() {
     let home = Home::new();
     for (words, why) in [

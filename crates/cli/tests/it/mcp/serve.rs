@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::gateway::live::{Live, eventually};
 use crate::home::Home;
 
 /// Far more than anything here takes.
@@ -145,5 +146,36 @@ fn a_call_that_waits_for_approval_says_so_while_it_waits() {
         }
     };
     assert_eq!(answer["result"]["isError"], json!(false), "{answer}");
+    peer.leave();
+}
+
+#[test]
+fn a_call_that_is_cancelled_in_a_session_does_not_wait_any_more() {
+    let home = Home::new();
+    home.write_config(
+        &json!({"tools": {"profile": "coding", "modes": {"ls": "approval-required"}}}).to_string(),
+    );
+    let mut peer = Peer::greet(&home);
+    let call = json!({"name": "ls", "arguments": {"path": "."}, "_meta": {"progressToken": "p"}});
+    peer.say(&json!({"jsonrpc": "2.0", "id": "waits", "method": "tools/call", "params": call}));
+    peer.hears("notifications/progress");
+    let waiting = || home.call(&["approvals", "list", "--json"]).ok().json()["approvals"].clone();
+    assert_eq!(waiting().as_array().map(Vec::len), Some(1));
+    let which = json!({"requestId": "waits"});
+    peer.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": which}));
+    eventually("nobody waits for an approval", || (waiting() == json!([])).then_some(()));
+    peer.leave();
+}
+
+#[test]
+fn a_session_goes_on_when_the_gateway_was_restarted() {
+    let home = Home::new();
+    let live = Live::start(&home);
+    let mut peer = Peer::greet(&home);
+    assert!(peer.ask("tools/list", &json!({}))["result"]["tools"].is_array());
+    live.end();
+    let _live = Live::start(&home);
+    let listed = peer.ask("tools/list", &json!({}));
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
     peer.leave();
 }
