@@ -8,8 +8,8 @@ mod invoke;
 mod list;
 mod remedy;
 
-use std::sync::Arc;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub(super) use explain::explain;
 pub(super) use fit::fitted;
