@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(meant("//proc/./self//cwd/a"), "/proc/7/cwd/a");
         assert_eq!(meant("/proc/thread-self/cwd"), "/proc/7/task/7/cwd");
         assert_eq!(meant("/dev/fd/3"), "/proc/7/fd/3");
-        for other in ["/proc/8/fd/3", "proc/self", "/proc/selfish", "/work/proc/self", "/"] {
+        for other in ["/proc/8/fd/3", "proc/self", "/proc/selfish", "/home/proc/self", "/"] {
             assert_eq!(meant(other), other);
         }
     }
