@@ -25,9 +25,9 @@ impl Loaded {
 }
 
 impl Env {
-    /// Every variable that is a secret by its name.
+    /// Every variable that is a secret by its name and its look.
     pub fn secrets(&self) -> Vec<(String, Secret)> {
-        let secret = self.iter().filter(|(name, _)| is_secret_name(name));
+        let secret = self.iter().filter(|(name, value)| is_secret(name, value));
         secret.map(|(name, value)| (format!("the variable {name}"), Secret::new(value))).collect()
     }
 }
@@ -67,7 +67,9 @@ fn by_name(value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
             map.iter().for_each(|(key, held)| by_name(held, &format!("{path}.{key}"), found));
         }
         Value::Array(items) => items.iter().for_each(|item| by_name(item, path, found)),
-        Value::String(text) if is_secret_name(last(path)) => found.push((path.to_owned(), Secret::new(text))),
+        Value::String(text) if is_secret(last(path), text) => {
+            found.push((path.to_owned(), Secret::new(text)))
+        }
         _ => {}
     }
 }
@@ -75,7 +77,7 @@ fn by_name(value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
 fn note(text: &str, path: &str, found: &mut Vec<(String, Secret)>) {
     if let Some(password) = password(text) {
         found.push((path.to_owned(), Secret::new(password)));
-    } else if is_secret_name(last(path)) || path.starts_with("egress.credentials.") || is_random(text) {
+    } else if is_secret(last(path), text) || path.starts_with("egress.credentials.") || is_random(text) {
         found.push((path.to_owned(), Secret::new(text)));
     }
 }
@@ -84,9 +86,18 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-fn is_secret_name(name: &str) -> bool {
+/// Whether a text is a secret by its name. Some names say so (`DEPLOY_TOKEN`); what is only called a key may be that of a
+/// table (`SORT_KEY=created_at`), and a plain word must not be refused in commands or taken out of answers.
+fn is_secret(name: &str, text: &str) -> bool {
     let name = name.to_lowercase();
-    sounds_secret(&name) || name.ends_with("key") || name.ends_with("_pass")
+    sounds_secret(&name) || name.ends_with("_pass") || (name.ends_with("key") && !is_plain(text))
+}
+
+/// Words as people write them: letters of one case, without a digit among them.
+fn is_plain(text: &str) -> bool {
+    let is_of =
+        |case: fn(&char) -> bool| text.chars().all(|c| case(&c) || matches!(c, '_' | '-' | '.' | ' '));
+    is_of(char::is_ascii_lowercase) || is_of(char::is_ascii_uppercase)
 }
 
 /// Of `scheme://user:password@host`.
@@ -133,6 +144,18 @@ mod tests {
             ("egress.credentials.api.value", "Bearer a1b2c3d4e5f6a7b8"),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_plain_word_that_is_called_a_key_is_no_secret() {
+        let env = Env::from_iter([
+            ("SORT_KEY", "created_at"),
+            ("DEPLOY_TOKEN", "created_at"),
+            ("ACME_KEY", "k3y-of-acme"),
+            ("OTHER_KEY", "aGVsbG8gd29ybGQ"),
+        ]);
+        let names: Vec<_> = env.secrets().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["the variable ACME_KEY", "the variable DEPLOY_TOKEN", "the variable OTHER_KEY"]);
     }
 
     #[test]

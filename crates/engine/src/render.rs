@@ -41,6 +41,7 @@ impl Core {
             }
         };
         let text = self.without_secrets(work, text).await;
+        let error = self.error_without_secrets(error).await;
         let quote = in_reply_to.as_ref().map(|id| Quote { message_id: id.clone(), text: work.input.text() });
         let reply = Reply {
             channel: channel.clone(),
@@ -84,6 +85,21 @@ impl Core {
         }
         let told = texts::SECRETS_REMOVED.fill(self.settings.language(), &[("secrets", &named)]);
         format!("{text}\n\n{told}")
+    }
+
+    /// Why there is no answer, as it may go out. That something was taken out is told and on record with the text, which
+    /// quotes the same words.
+    async fn error_without_secrets(&self, error: Option<ErrorBody>) -> Option<ErrorBody> {
+        let mut error = error?;
+        let leaks = &self.toolbox.leaks;
+        if let Some(redacted) = leaks.redact(&error.message, LEAK_MARK).await {
+            error.message = redacted.text;
+        }
+        let details = error.details.as_ref().map(ToString::to_string).unwrap_or_default();
+        if leaks.find_known(&[details.as_bytes()]).await.is_some() {
+            error.details = None;
+        }
+        Some(error)
     }
 
     /// What goes out of an answer: nothing when the agent has nothing to say, said it already, or only shows what it

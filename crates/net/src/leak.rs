@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use tidegate_secrets::Secret;
@@ -140,7 +140,9 @@ impl Search {
         if patterns.is_empty() {
             return None;
         }
-        AhoCorasick::new(&patterns).ok().map(|automaton| Self { automaton, names })
+        // Where one secret begins with another, the rest of the longer one is secret too.
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        automaton.ok().map(|automaton| Self { automaton, names })
     }
 
     fn redact(&self, text: &str, mark: &str) -> Option<Redacted> {
@@ -243,6 +245,15 @@ mod tests {
             byte => format!("%{byte:02X}"),
         };
         text.bytes().map(coded).collect()
+    }
+
+    #[test]
+    fn of_two_secrets_of_which_one_begins_with_the_other_nothing_is_left() {
+        let known = ["abcd1234", "abcd1234-efgh5678"].map(|text| (text.to_owned(), Secret::new(text)));
+        let redacted =
+            Search::of(&known).unwrap().redact("it is abcd1234-efgh5678, not abcd1234", "*").unwrap();
+        assert_eq!(redacted.text, "it is *, not *");
+        assert_eq!(redacted.secrets, ["abcd1234", "abcd1234-efgh5678"]);
     }
 
     #[test]

@@ -148,6 +148,16 @@ impl Resource {
     }
 }
 
+impl Exit {
+    /// For people, with the key that sets the limits of this program, should it have come to one.
+    pub fn told(&self, key: &str) -> String {
+        match self {
+            Self::Limit { .. } => format!("{self} ({key})"),
+            _ => self.to_string(),
+        }
+    }
+}
+
 /// For people, wherever the end of a program is told.
 impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -155,11 +165,10 @@ impl std::fmt::Display for Exit {
             Self::Code(code) => write!(f, "it ended with exit code {code}"),
             Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
             Self::Killed => f.write_str("it was killed"),
-            Self::Limit { what, limit } => write!(
-                f,
-                "it was killed because its programs used more than {} together (agents.defaults.sandbox.limits)",
-                what.amount(*limit)
-            ),
+            Self::Limit { what, limit } => {
+                let amount = what.amount(*limit);
+                write!(f, "it was killed because its programs used more than {amount} together")
+            }
             Self::Failed(error) => error.fmt(f),
         }
     }
@@ -181,4 +190,19 @@ pub enum RunError {
     Ended,
     #[error("the supervisor failed: {0}")]
     Supervisor(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_told_with_a_limit_and_with_nothing_else() {
+        let limit = Exit::Limit { what: Resource::Processes, limit: 4 };
+        assert_eq!(
+            limit.told("its.limits"),
+            "it was killed because its programs used more than 4 processes together (its.limits)"
+        );
+        assert_eq!(Exit::Code(1).told("its.limits"), "it ended with exit code 1");
+    }
 }

@@ -48,7 +48,9 @@ pub(super) fn without_trailing(text: &str, before: Option<char>) -> &str {
 pub(super) fn without_leading(text: &str) -> &str {
     let mut rest = text;
     while let Some(less) = without_start(rest.trim_start_matches(is_wrapping), NO_REPLY) {
-        rest = less.trim_start_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace()).trim_start();
+        // `_` belongs to the word behind it, which would be another one without it.
+        let sticks = |c: char| !c.is_alphanumeric() && c != '_' && !c.is_whitespace();
+        rest = less.trim_start_matches(sticks).trim_start();
     }
     rest
 }
@@ -212,6 +214,8 @@ mod tests {
             ("say NO_REPLY to it", "say NO_REPLY to it"),
             ("an agent answers `NO_REPLY`", "an agent answers `NO_REPLY`"),
             ("MY_NO_REPLY", "MY_NO_REPLY"),
+            ("NO_REPLY*_NO_REPLY", "_NO_REPLY"),
+            ("NO_REPLY: _so_", "_so_"),
             ("HEARTBEAT_OK", "HEARTBEAT_OK"),
         ] {
             assert_eq!(spoken(text), said, "{text:?}");

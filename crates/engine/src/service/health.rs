@@ -50,7 +50,7 @@ async fn command(runner: &Arc<dyn Runner>, plan: Option<&Plan>) -> Result<(), St
     let running = started.map_err(|error| error.to_string())?;
     match running.wait().await {
         Exit::Code(0) => Ok(()),
-        exit => Err(format!("its health command: {exit}")),
+        exit => Err(format!("its health command: {}", exit.told(super::LIMITS))),
     }
 }
 

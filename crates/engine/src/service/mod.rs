@@ -24,6 +24,9 @@ use crate::start::{Core, Engine};
 
 pub(crate) use supervise::supervise;
 
+/// What sets the limits of a service.
+const LIMITS: &str = "sandbox.limits of the service, or else agents.defaults.sandbox.limits";
+
 /// A service as it is configured.
 #[derive(Debug, Clone)]
 pub(crate) struct ServiceSpec {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::health::look;
 use super::log::{LARGEST, Log};
-use super::{Look, Service, ServiceSpec, ServiceState};
+use super::{LIMITS, Look, Service, ServiceSpec, ServiceState};
 use crate::settings::Again;
 use crate::start::Core;
 
@@ -161,7 +161,7 @@ async fn live(core: &Arc<Core>, service: &Arc<Service>) -> Result<End, String> {
         core.tell_service(service, ServiceState::Running, None);
     }
     let end = tokio::select! {
-        exit = running.wait() => End::Itself { well: exit == Exit::Code(0), how: exit.to_string() },
+        exit = running.wait() => End::Itself { well: exit == Exit::Code(0), how: exit.told(LIMITS) },
         how = unhealthy(core, service, &ready) => End::Itself { well: false, how },
         () = service.anew.notified() => End::Anew,
         () = core.stopped.requested() => End::Engine,

@@ -207,7 +207,7 @@ impl Program {
     /// How it ended, for people; `None` while it runs.
     pub(crate) async fn end(&self) -> Option<String> {
         let exit = tokio::time::timeout(Duration::from_millis(200), self.running.wait()).await.ok()?;
-        Some(exit.to_string())
+        Some(exit.told("sandbox.limits of the server, or else agents.defaults.sandbox.limits"))
     }
 }
 

@@ -19,6 +19,9 @@ const SOCKET: &str = "/run/tidegate/proxy";
 const PROGRAM: &str = "/run/tidegate/bridge";
 const LIBRARIES: &str = "/run/tidegate/lib";
 
+/// What the kernel says behind the name of a file that is not there any more.
+const REPLACED: &str = " (deleted)";
+
 /// What the programs of a container see when the bridge does not come up.
 const NO_BRIDGE: &str = "tidegate: the way to the hosts of sandbox.allowHosts cannot be opened in this image";
 
@@ -38,7 +41,7 @@ impl WayOut {
         }
         let maps =
             fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
-        let libraries = libraries(&maps);
+        let libraries = libraries(&maps)?;
         let mut mounts =
             vec![(socket.to_owned(), SOCKET.to_owned()), (supervisor.program.clone(), PROGRAM.to_owned())];
         let mut words = Vec::new();
@@ -85,17 +88,25 @@ impl WayOut {
     }
 }
 
-/// The libraries of this process, the loader among them; none if it was built without any.
-fn libraries(maps: &str) -> Vec<PathBuf> {
+/// The libraries of this process, the loader among them; none if it was built without any. Those that were replaced since
+/// it started are no files any more that a container could be shown.
+fn libraries(maps: &str) -> Result<Vec<PathBuf>, String> {
     let mut found: Vec<PathBuf> = Vec::new();
     for line in maps.lines() {
         let Some(path) = line.find('/').map(|start| Path::new(&line[start..])) else { continue };
         let is_library = path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+        if is_library && line.ends_with(REPLACED) {
+            let gone = path.display().to_string();
+            let gone = gone.trim_end_matches(REPLACED);
+            return Err(format!(
+                "the library {gone} was replaced while the gateway runs with it; restart the gateway"
+            ));
+        }
         if is_library && !found.iter().any(|known| known == path) {
             found.push(path.to_owned());
         }
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -113,6 +124,18 @@ mod tests {
 7ffc-7ffd rw-p 00000000 00:00 0 [stack]";
         let found = ["libc.so.6", "ld-linux-x86-64.so.2"]
             .map(|name| Path::new("/usr/lib/x86_64-linux-gnu").join(name));
-        assert_eq!(libraries(maps), found);
+        assert_eq!(libraries(maps).unwrap(), found);
+    }
+
+    #[test]
+    fn a_library_that_was_replaced_asks_for_a_restart() {
+        let maps = "7f00-7f01 r--p 00000000 fd:00 13 /usr/lib/libc.so.6 (deleted)";
+        let why = libraries(maps).unwrap_err();
+        assert!(
+            why.contains("/usr/lib/libc.so.6 was replaced") && why.ends_with("restart the gateway"),
+            "{why}"
+        );
+        let program = "7f00-7f01 r--p 00000000 fd:00 13 /usr/bin/tidegate (deleted)";
+        assert!(libraries(program).unwrap().is_empty());
     }
 }

@@ -16,7 +16,7 @@ use super::READY;
 /// Carries connections until it is killed. The listening port is the standard input, unless it has to open one.
 pub(super) fn carry(socket: &Path, port: Option<u16>) -> ExitCode {
     let port = match port {
-        Some(port) => open(port),
+        Some(port) => open(port, socket),
         None => io::stdin().as_fd().try_clone_to_owned().map(TcpListener::from),
     };
     let Ok(port) = port else { return ExitCode::FAILURE };
@@ -28,9 +28,11 @@ pub(super) fn carry(socket: &Path, port: Option<u16>) -> ExitCode {
     }
 }
 
-/// Listens, says so, and has nothing to say any more: whoever waits for that reads to the end.
-fn open(port: u16) -> io::Result<TcpListener> {
+/// Listens, says so, and has nothing to say any more: whoever waits for that reads to the end. A socket that nobody here
+/// can connect to is no way out, and is known before any program runs.
+fn open(port: u16, socket: &Path) -> io::Result<TcpListener> {
     let port = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port))?;
+    drop(UnixStream::connect(socket)?);
     writeln!(io::stdout(), "{READY}")?;
     rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
     Ok(port)
@@ -48,4 +50,16 @@ fn pass_on(from: OwnedFd, to: OwnedFd) {
     // However it ends, the other side is told that nothing more comes.
     let _ = io::copy(&mut from, &mut to);
     let _ = rustix::net::shutdown(&to, Shutdown::Write);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bridge_to_a_socket_where_nobody_listens_is_not_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = open(0, &folder.path().join("proxy")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
 }

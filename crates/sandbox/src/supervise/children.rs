@@ -21,12 +21,18 @@ pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// How often children are looked after where their end cannot be awaited together with the gateway's word.
 const LOOK_CLOSELY: Duration = Duration::from_millis(10);
 
+/// Ends and stops that are looked at in one turn. Programs that make more of them than can be looked at must not keep the
+/// supervisor from hearing the gateway and from looking at the limits.
+const TURN: usize = 64;
+
 #[derive(Default)]
 pub(super) struct Children {
     /// Those of the pipeline that runs, and how they ended.
     followed: HashMap<Pid, Option<Ending>>,
     /// Become readable when one of these ends; closed when it has.
     handles: HashMap<Pid, Option<OwnedFd>>,
+    /// Whether the last turn left something to look at.
+    is_behind: bool,
     /// Changes the modes of files for them, where they may not do it themselves.
     #[cfg(target_os = "linux")]
     pub(super) modes: Option<Modes>,
@@ -59,7 +65,7 @@ impl Children {
 
     /// Waits until something ended, the gateway said something, or some time passed.
     pub(super) fn wait(&mut self, control: &Control, at_most: Duration) {
-        let mut at_most = at_most;
+        let mut at_most = if self.is_behind { Duration::ZERO } else { at_most };
         let mut events = vec![PollFd::new(control, PollFlags::IN)];
         for handle in self.handles.values() {
             match handle {
@@ -89,9 +95,10 @@ impl Children {
         }
     }
 
-    /// Collects everything that has ended. Says whether anything is left.
+    /// Collects what has ended, as much of it as one turn allows. Says whether anything is left.
     pub(super) fn reap(&mut self) -> bool {
-        loop {
+        self.is_behind = false;
+        for _ in 0..TURN {
             match wait(WaitOptions::NOHANG) {
                 #[cfg(target_os = "linux")]
                 Ok(Some((pid, status))) if status.stopped() => {
@@ -114,6 +121,8 @@ impl Children {
                 Err(_no_child) => return false,
             }
         }
+        self.is_behind = true;
+        true
     }
 }
 

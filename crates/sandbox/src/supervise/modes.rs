@@ -47,6 +47,10 @@ const IS_VALID: libc::Ioctl = 0x4008_2102_u32 as libc::Ioctl;
 /// Programs at once that are listened to: those of the longest pipeline.
 const MOST: usize = 256;
 
+/// Calls that are answered in one turn. Whoever asks without end must not keep the supervisor from hearing the gateway
+/// and from looking at the limits.
+const TURN: usize = 64;
+
 /// Answers the calls of the programs of one plan.
 pub(super) struct Modes {
     /// Where programs send what their calls come by.
@@ -73,14 +77,17 @@ impl Modes {
         self.listeners.iter().map(OwnedFd::as_fd).chain([self.door.as_fd()])
     }
 
-    /// Answers everything that was asked meanwhile.
+    /// Answers what was asked meanwhile, as much of it as one turn allows, every program alike. The rest is still there
+    /// when it is waited for again.
     pub(super) fn attend(&mut self) {
-        while let Some(listener) = self.arrived() {
+        for _ in 0..MOST {
+            let Some(listener) = self.arrived() else { break };
             self.listeners.push(listener);
             self.listeners.truncate(MOST);
         }
         let writable = &self.writable;
-        self.listeners.retain(|listener| attend(listener.as_fd(), writable));
+        let each = (TURN / self.listeners.len().max(1)).max(1);
+        self.listeners.retain(|listener| attend(listener.as_fd(), writable, each));
     }
 
     /// A program that was started since.
@@ -109,10 +116,10 @@ pub(super) fn hand_over(door: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> io::R
     Ok(())
 }
 
-/// Whether there is still anybody who could ask.
-fn attend(listener: BorrowedFd<'_>, writable: &[PathBuf]) -> bool {
+/// Answers at most so many calls. Says whether there is still anybody who could ask.
+fn attend(listener: BorrowedFd<'_>, writable: &[PathBuf], at_most: usize) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    loop {
+    for _ in 0..at_most {
         let mut events = [PollFd::new(&listener, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if !matches!(poll(&mut events, Some(&now)), Ok(1)) {
@@ -130,6 +137,7 @@ fn attend(listener: BorrowedFd<'_>, writable: &[PathBuf]) -> bool {
         let error = answer.err().map_or(0, |error| -error.raw_os_error());
         call(listener, SEND, &mut Answer { id: asked.id, value: 0, error, flags: 0 });
     }
+    true
 }
 
 fn call<T>(listener: BorrowedFd<'_>, request: libc::Ioctl, with: &mut T) -> bool {
@@ -192,6 +200,7 @@ fn opened(asked: &Asked, number: u64) -> Result<OwnedFd, Errno> {
 /// supervisor's rights: where that leads is judged afterwards, and opening it like this does nothing to it.
 fn open(asked: &Asked, folder: u64, path: u64, flags: u64) -> Result<OwnedFd, Errno> {
     let path = memory::text(asked.pid, path).ok_or(Errno::FAULT)?;
+    let path = as_caller_means(asked.pid, path);
     let has = |flag: i32| flags & u64::from(flag.cast_unsigned()) != 0;
     if path.is_empty() {
         return if has(libc::AT_EMPTY_PATH) { opened(asked, folder) } else { Err(Errno::NOENT) };
@@ -203,4 +212,39 @@ fn open(asked: &Asked, folder: u64, path: u64, flags: u64) -> Result<OwnedFd, Er
     let base = rustix::fs::open(base, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let follow = if has(libc::AT_SYMLINK_NOFOLLOW) { OFlags::NOFOLLOW } else { OFlags::empty() };
     rustix::fs::openat(&base, &path[..], OFlags::PATH | OFlags::CLOEXEC | follow, Mode::empty())
+}
+
+/// A path as the one who calls means it: what leads to "the process that looks" would lead to the supervisor.
+fn as_caller_means(pid: u32, path: Vec<u8>) -> Vec<u8> {
+    let Some(absolute) = path.strip_prefix(b"/") else { return path };
+    let mut words = absolute.split(|byte| *byte == b'/').filter(|word| !matches!(*word, b"" | b"."));
+    let start = match (words.next(), words.next()) {
+        (Some(b"proc"), Some(b"self")) => format!("/proc/{pid}"),
+        (Some(b"proc"), Some(b"thread-self")) => format!("/proc/{pid}/task/{pid}"),
+        (Some(b"dev"), Some(b"fd")) => format!("/proc/{pid}/fd"),
+        _ => return path,
+    };
+    let mut meant = start.into_bytes();
+    for word in words {
+        meant.push(b'/');
+        meant.extend_from_slice(word);
+    }
+    meant
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_itself_is_the_one_that_calls() {
+        let meant = |path: &str| String::from_utf8(as_caller_means(7, path.into())).unwrap();
+        assert_eq!(meant("/proc/self/fd/3"), "/proc/7/fd/3");
+        assert_eq!(meant("//proc/./self//cwd/a"), "/proc/7/cwd/a");
+        assert_eq!(meant("/proc/thread-self/cwd"), "/proc/7/task/7/cwd");
+        assert_eq!(meant("/dev/fd/3"), "/proc/7/fd/3");
+        for other in ["/proc/8/fd/3", "proc/self", "/proc/selfish", "/home/proc/self", "/"] {
+            assert_eq!(meant(other), other);
+        }
+    }
 }

@@ -17,6 +17,8 @@ use crate::tool::ToolFailure;
 /// What pages said that is kept of each, and how much of one saying.
 const KEPT_SAYINGS: usize = 100;
 const LONGEST_SAYING: usize = 500;
+/// Documents of a tab that are remembered: a page may lead to the next before anybody looked.
+const KEPT_DOCUMENTS: usize = 16;
 /// How long a browser may take to end when it is asked to.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How long a browser may take to say which tab it begins with.
@@ -52,6 +54,10 @@ pub(super) struct Tab {
     pub(super) target: String,
     pub(super) session: String,
     pub(super) url: String,
+    /// Whether the page itself said its address. What a browser says of a tab that it begins is older than that.
+    pub(super) is_known: bool,
+    /// The documents that it showed last, as the browser names them.
+    shown: VecDeque<String>,
     pub(super) loading: bool,
     /// Frames that live in a process of their own: the session of each, by the frame.
     pub(super) frames: HashMap<String, String>,
@@ -60,6 +66,20 @@ pub(super) struct Tab {
 }
 
 impl Tab {
+    /// Whether it shows this document, or showed it just now.
+    pub(super) fn has_shown(&self, document: &str) -> bool {
+        self.shown.iter().any(|shown| shown == document)
+    }
+
+    fn shows(&mut self, frame: &Value) {
+        frame["url"].as_str().unwrap_or_default().clone_into(&mut self.url);
+        self.is_known = true;
+        self.shown.push_back(frame["loaderId"].as_str().unwrap_or_default().to_owned());
+        if self.shown.len() > KEPT_DOCUMENTS {
+            self.shown.pop_front();
+        }
+    }
+
     fn say(&mut self, saying: &str) {
         let one_line: String = saying.split_whitespace().collect::<Vec<_>>().join(" ");
         self.sayings.push_back(one_line.chars().take(LONGEST_SAYING).collect());
@@ -145,6 +165,15 @@ impl Browser {
             }
         };
         tokio::time::timeout(within, wait).await.unwrap_or(false)
+    }
+
+    /// Takes the address of a page from the page, unless it was heard meanwhile.
+    pub(super) fn note_address(&self, target: &str, frame: &Value) {
+        let mut state = self.state();
+        let unknown = state.tabs.iter_mut().find(|tab| tab.target == target && !tab.is_known);
+        if let Some(tab) = unknown {
+            tab.shows(frame);
+        }
     }
 
     pub(super) fn note_use(&self) {
@@ -236,8 +265,10 @@ impl Attending {
         let target = info["targetId"].as_str().unwrap_or_default().to_owned();
         match info["type"].as_str() {
             Some("page") if parent.is_none() => {
-                if self.add_tab(&target, session, info["url"].as_str().unwrap_or_default()) {
+                // Nobody may use it before it was told to say what happens in it, or its next address is missed.
+                if self.has_room_for(&target) {
                     self.prepare_tab(session).await;
+                    self.add_tab(&target, session, info["url"].as_str().unwrap_or_default());
                 } else {
                     self.wire.tell(None, "Target.closeTarget", json!({ "targetId": target })).await;
                 }
@@ -262,13 +293,15 @@ impl Attending {
     }
 
     /// `false` when there are too many already: a page may open windows without end.
-    fn add_tab(&self, target: &str, session: &str, url: &str) -> bool {
+    fn has_room_for(&self, target: &str) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tabs.len() <= self.max_tabs || state.tabs.iter().any(|tab| tab.target == target)
+    }
+
+    fn add_tab(&self, target: &str, session: &str, url: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.tabs.iter().any(|tab| tab.target == target) {
-            return true;
-        }
-        if state.tabs.len() > self.max_tabs {
-            return false;
+            return;
         }
         state.opened += 1;
         let name = format!("t{}", state.opened);
@@ -278,12 +311,13 @@ impl Attending {
             target: target.to_owned(),
             session: session.to_owned(),
             url: url.to_owned(),
+            is_known: false,
+            shown: VecDeque::new(),
             loading: false,
             frames: HashMap::new(),
             names: Names::default(),
             sayings: VecDeque::new(),
         });
-        true
     }
 
     async fn prepare_tab(&self, session: &str) {
@@ -333,7 +367,7 @@ fn note(tab: &mut Tab, method: &str, params: &mut Value) {
     let is_main = |frame: &Value| frame.as_str() == Some(tab.target.as_str());
     match method {
         "Page.frameNavigated" if is_main(&params["frame"]["id"]) => {
-            params["frame"]["url"].as_str().unwrap_or_default().clone_into(&mut tab.url);
+            tab.shows(&params["frame"]);
             tab.names.forget();
         }
         "Page.navigatedWithinDocument" if is_main(&params["frameId"]) => {

@@ -80,7 +80,38 @@ impl Browser {
         if let Some(error) = gone["errorText"].as_str().filter(|error| *error != "net::ERR_ABORTED") {
             return Err(self.not_reached(which, url, error));
         }
+        self.shown(which, url, &gone).await;
         self.loaded(which).await;
+        self.which(Some(&which.name))
+    }
+
+    /// Waits until the tab shows what it was sent to. A browser answers when it is about to, and until then the tab has
+    /// the address that it had.
+    async fn shown(&self, which: &Which, url: &str, gone: &Value) {
+        if gone["errorText"].is_string() {
+            return;
+        }
+        match gone["loaderId"].as_str() {
+            Some(document) => {
+                let shows = |tab: &Tab| tab.target == which.target && tab.has_shown(document);
+                self.until(LOADING, |state| state.tabs.iter().any(shows)).await;
+            }
+            // Another place in the same document.
+            None => {
+                let is_there = |tab: &Tab| tab.target == which.target && tab.url == url;
+                self.until(SETTLING, |state| state.tabs.iter().any(is_there)).await;
+            }
+        }
+    }
+
+    /// The same tab with the address of the page that it shows, which a page that another one opened has not said yet.
+    pub(super) async fn certain(&self, which: Which) -> Result<Which, ToolFailure> {
+        let is_known = |tab: &Tab| tab.target == which.target && tab.is_known;
+        if self.state().tabs.iter().any(is_known) {
+            return Ok(which);
+        }
+        let tree = self.wire.call(Some(&which.session), "Page.getFrameTree", json!({})).await?;
+        self.note_address(&which.target, &tree["frameTree"]["frame"]);
         self.which(Some(&which.name))
     }
 

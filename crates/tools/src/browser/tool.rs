@@ -61,6 +61,11 @@ impl BrowserTool {
             return Err(ToolFailure::execution("no page is open: use action open first"));
         };
         match browser.which(args.tab.as_deref()) {
+            // Whoever leaves a page, or closes it, need not know what it is.
+            Ok(which) if args.action.sees_page() && args.action != Action::Navigate => {
+                let which = browser.certain(which).await?;
+                Ok(Some((browser, which)))
+            }
             Ok(which) => Ok(Some((browser, which))),
             Err(_) if args.action.starts() || !args.action.sees_page() => Ok(None),
             Err(failure) => Err(failure),

@@ -215,7 +215,7 @@ impl Wire {
     /// Returns once nothing of it is left.
     pub(super) async fn ended(&self) {
         let exit = self.running.wait().await;
-        self.mouth.inbox().end(&exit.to_string());
+        self.mouth.inbox().end(&exit.told("agents.defaults.sandbox.limits"));
     }
 
     pub(super) fn kill(&self) {

@@ -15,7 +15,7 @@ pub(crate) fn trouble(end: &Ended) -> Option<String> {
     }
     match &end.exit {
         Exit::Code(0) => None,
-        exit => Some(exit.to_string()),
+        exit => Some(exit.told("agents.defaults.sandbox.limits")),
     }
 }
 

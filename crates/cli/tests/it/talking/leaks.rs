@@ -34,3 +34,21 @@ fn a_secret_in_an_answer_is_taken_out_on_its_way_to_a_channel() {
     assert_eq!(rows[0]["metadata"]["secrets"], json!(["env.vars.DEPLOY_TOKEN"]));
     assert!(!audit.to_string().contains(SECRET));
 }
+
+#[test]
+fn a_secret_in_the_reason_of_a_failure_is_taken_out_as_well() {
+    let vendor = Vendor::open();
+    let local = json!({"local": {"enabled": true, "pollMs": 20, "accounts": {"default": {}}}});
+    let vars = json!({"vars": {"DEPLOY_TOKEN": SECRET}});
+    let home =
+        vendor.home(Backend::Sqlite, &[("channels", local), ("env", vars)]).expect("SQLite is always there");
+    let live = Live::start(&home);
+    vendor.push(Turn::json(
+        400,
+        json!({"error": {"message": format!("bad input near {SECRET}"), "type": "invalid_request_error"}}),
+    ));
+    account(&home, "default").say("p", "what is the token?");
+    let told = format!("{:?}", account(&home, "default").wait_for(1));
+    live.end();
+    assert!(told.contains("bad input near [***]") && !told.contains(SECRET), "{told}");
+}

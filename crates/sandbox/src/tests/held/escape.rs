@@ -327,6 +327,8 @@ said = [
     attempt(lambda: os.chmod('sub/own', 0o640)),
     attempt(lambda: os.chmod('own', 0o641, dir_fd=folder)),
     attempt(lambda: os.fchmod(file, 0o642)),
+    attempt(lambda: os.chmod('/proc/self/fd/%d' % file, 0o642)),
+    attempt(lambda: os.chmod('/proc/thread-self/cwd/sub/own', 0o642)),
     attempt(lambda: os.chmod(os.path.abspath('sub'), 0o750)),
     attempt(lambda: os.chmod('sub/nothing', 0o600)),
     oct(os.stat('sub/own').st_mode), oct(os.stat('sub').st_mode),
@@ -343,12 +345,39 @@ print(said, 'done' in refused, oct(os.stat('sub/own').st_mode))";
         let before = fs::metadata("/usr/bin/env").unwrap().permissions();
         let (exit, kept) = held.python(program).await;
         assert_eq!(exit, Exit::Code(0), "{name}: {}", kept.stderr());
-        let done = "'done', 'done', 'done', 'done', 'FileNotFoundError', '0o100642', '0o40750'";
+        let done =
+            "'done', 'done', 'done', 'done', 'done', 'done', 'FileNotFoundError', '0o100642', '0o40750'";
         assert_eq!(kept.stdout(), format!("[{done}] False 0o100600\n"), "{name}");
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&outside), 0o600, "{name}");
         assert_eq!(fs::metadata("/usr/bin/env").unwrap().permissions(), before);
     }
+}
+
+#[tokio::test]
+async fn programs_that_ask_for_modes_without_end_are_killed_all_the_same() {
+    let held = Held::new(super::landlock, None);
+    if !held.backend.probe().await.works() {
+        return;
+    }
+    let program = "
+import os, threading
+open('own', 'w').close()
+def ask():
+    while True: os.chmod('own', 0o600)
+threads = [threading.Thread(target=ask) for _ in range(8)]
+[thread.start() for thread in threads]
+if os.fork() == 0: ask()
+print('asking', flush=True)
+ask()";
+    let plan = held.plan(&["python3", "-c", program], "none");
+    let (running, kept) = held.start(&plan, Start::default()).await.unwrap();
+    kept.wait_for("asking").await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    running.kill();
+    // A second at the most on a machine that does nothing else.
+    let exit = tokio::time::timeout(Duration::from_secs(5), running.wait()).await;
+    assert_eq!(exit.expect("it was killed in time"), Exit::Killed, "{}", kept.stderr());
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use tidegate_policy::exec::Join;
 use tidegate_policy::{Access, Exit, PtySize, RunError, Start};
 
+use super::super::carriers;
 use super::{all, launch, plan_of, step};
 
 #[tokio::test]
@@ -117,7 +119,7 @@ async fn a_terminal_is_one_inside_too() {
     for held in all().await {
         let name = held.backend.name();
         let terminal = Start { pty: Some(PtySize { columns: 90, rows: 20 }), input: true };
-        let plan = held.plan(&["sh", "-c", "test -t 0 && test -t 1 && stty size && echo tty > /dev/tty; read line; echo got $line; sleep 1000"], "none");
+        let plan = held.plan(&["sh", "-c", "test -t 0 && test -t 1 && stty size && echo tty > /dev/tty; read line; echo got $line; sleep 1000"], "terminal");
         let (running, kept) = held.start(&plan, terminal).await.unwrap();
         running.write(b"typed\n").await.unwrap();
         kept.wait_for("got typed").await;
@@ -127,8 +129,20 @@ async fn a_terminal_is_one_inside_too() {
             kept.stdout()
         );
         running.write(&[3]).await.unwrap();
-        assert_eq!(running.wait().await, Exit::Signal(2), "{name}");
+        let Ok(exit) = tokio::time::timeout(Duration::from_secs(30), running.wait()).await else {
+            panic!("{name}: the interrupt ended nothing: {:?}; {:?}", kept.stdout(), states("terminal"));
+        };
+        assert_eq!(exit, Exit::Signal(2), "{name}");
     }
+}
+
+/// What the programs with a mark are doing, for whoever wonders why they do not end.
+fn states(mark: &str) -> Vec<String> {
+    let of = |pid: &u32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    carriers(mark)
+        .iter()
+        .map(|pid| format!("{} waits in {}", of(pid, "stat").trim(), of(pid, "wchan")))
+        .collect()
 }
 
 #[tokio::test]
