@@ -251,9 +251,7 @@ impl Bench {
             files: FileTrail::default(),
         };
         let id = new_id(&SystemClock)?;
-        self.store
-            .compact(&lease, NewCompaction { id, compaction, calls: Vec::new(), parts: Vec::new(), now: 0 })
-            .await?;
+        self.store.compact(&lease, NewCompaction { id, compaction, calls: Vec::new(), now: 0 }).await?;
         self.finish(&lease).await
     }
 

@@ -68,7 +68,7 @@ fn by_name(value: &Value, path: &str, found: &mut Vec<(String, Secret)>) {
         }
         Value::Array(items) => items.iter().for_each(|item| by_name(item, path, found)),
         Value::String(text) if is_secret(last(path), text) => {
-            found.push((path.to_owned(), Secret::new(text)))
+            found.push((path.to_owned(), Secret::new(text)));
         }
         _ => {}
     }

@@ -91,16 +91,13 @@ impl Browser {
         if gone["errorText"].is_string() {
             return;
         }
-        match gone["loaderId"].as_str() {
-            Some(document) => {
-                let shows = |tab: &Tab| tab.target == which.target && tab.has_shown(document);
-                self.until(LOADING, |state| state.tabs.iter().any(shows)).await;
-            }
+        if let Some(document) = gone["loaderId"].as_str() {
+            let shows = |tab: &Tab| tab.target == which.target && tab.has_shown(document);
+            self.until(LOADING, |state| state.tabs.iter().any(shows)).await;
+        } else {
             // Another place in the same document.
-            None => {
-                let is_there = |tab: &Tab| tab.target == which.target && tab.url == url;
-                self.until(SETTLING, |state| state.tabs.iter().any(is_there)).await;
-            }
+            let is_there = |tab: &Tab| tab.target == which.target && tab.url == url;
+            self.until(SETTLING, |state| state.tabs.iter().any(is_there)).await;
         }
     }
 
