@@ -85,6 +85,7 @@ const ROWS: &[Row] = rows! {
     get "/api/v1/status" "What the gateway is and does." NONE () => 200 api::Status;
     get "/api/v1/channels" "Chat networks and how they stand." NONE () => 200 Value;
     get "/api/v1/services" "Programs beside the gateway and how they stand." NONE () => 200 Value;
+    get "/api/v1/mcp/servers" "Servers of the Model Context Protocol and how they stand." NONE () => 200 Value;
     get "/api/v1/config" "The configuration, secrets hidden." NONE () => 200 api::ConfigView;
     patch "/api/v1/config" "Change the configuration file." NONE (api::PatchConfig) => 200 api::ConfigPatched;
     get "/api/v1/config/schema" "A JSON Schema of the configuration." NONE () => 200 Value;

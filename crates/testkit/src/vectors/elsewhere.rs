@@ -105,19 +105,8 @@ const TABLE: &[(&[&str], &str)] = &[
         "our commands are a table of their own, with other words and other forms",
     ),
     (
-        &[
-            "gateway_auth",
-            "gateway_auth_resolve",
-            "gateway_local",
-            "net_helpers",
-            "device_payload",
-            "device_sign",
-            "device_verify",
-            "protocol_validate",
-            "error_shape",
-            "merge_patch",
-        ],
-        "there is no WebSocket dialect yet, and our own doors are tested over the wire",
+        &["gateway_auth", "gateway_auth_resolve", "net_helpers"],
+        "who may enter follows from our own tokens, cookies and paired devices, which are tested over the wire",
     ),
     (
         &["model_default", "model_allowed"],
