@@ -51,8 +51,7 @@ impl Wal {
         &self.path
     }
 
-    /// Grows the WAL once and lets the next commit start it over. That one waits for no reader: where one holds the
-    /// log it goes on behind it, and starts over later.
+    /// Grows the WAL once and starts it over.
     pub(crate) fn warm(connection: &Connection) -> Result<()> {
         connection
             .execute_batch(&format!(
@@ -60,7 +59,7 @@ impl Wal {
                  DROP TABLE wal_warmth; COMMIT;"
             ))
             .map_err(store_error)?;
-        checkpoint(connection, "PASSIVE").map(drop)
+        checkpoint(connection, "RESTART").map(drop)
     }
 
     /// Called by the writer after each commit. Quick unless the WAL reached its bound.
