@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -44,6 +44,10 @@ impl SqliteOptions {
     }
 }
 
+/// How long another process may hold the file: it may be recovering the WAL, and that is short.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// The store. Clones share the writer and the readers.
 #[derive(Clone)]
 pub struct SqliteStore {
@@ -57,7 +61,14 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens, and in read-write mode creates and migrates, the database. Blocks: call it before serving.
     pub fn open(options: &SqliteOptions) -> Result<Self> {
-        Self::open_inner(options).map_err(|error| name_file(error, &options.path))
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match Self::open_inner(options) {
+                // SQLite does not wait everywhere itself: not while another process takes the log into use or folds it.
+                Err(StoreError::Unavailable(_)) if Instant::now() < until => std::thread::sleep(PAUSE),
+                opened => return opened.map_err(|error| name_file(error, &options.path)),
+            }
+        }
     }
 
     fn open_inner(options: &SqliteOptions) -> Result<Self> {
@@ -164,8 +175,7 @@ pub(crate) fn io_error(error: &io::Error) -> StoreError {
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(store_error)?;
-    // Another process may be recovering the WAL; that is short.
-    connection.busy_timeout(Duration::from_secs(5)).map_err(store_error)?;
+    connection.busy_timeout(PATIENCE).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(128);
     // Otherwise SQLite prepares a statement anew whenever a `LIMIT ?` is bound, on the way of every turn. Partial indexes
     // are therefore met with literals only.
