@@ -65,7 +65,9 @@ impl SqliteStore {
         loop {
             match Self::open_inner(options) {
                 // SQLite does not wait everywhere itself: not while another process takes the log into use or folds it.
-                Err(StoreError::Unavailable(_)) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Err(StoreError::Unavailable(text)) if text.contains("locked") && Instant::now() < until => {
+                    std::thread::sleep(PAUSE);
+                }
                 opened => return opened.map_err(|error| name_file(error, &options.path)),
             }
         }
