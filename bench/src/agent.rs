@@ -69,10 +69,7 @@ impl Kept {
 }
 
 async fn measure() -> Fallible<Value> {
-    let folder = match std::env::var_os("TIDEGATE_BENCH_DIR") {
-        Some(parent) => tempfile::tempdir_in(parent)?,
-        None => tempfile::tempdir_in(".")?,
-    };
+    let folder = crate::machine::bench_folder()?;
     let cpu = Cpu::now();
     let root = folder.path().join("home");
     let world = World::start(&root).await?;

@@ -30,10 +30,7 @@ pub(crate) async fn run() -> Result<Value, Box<dyn Error>> {
 }
 
 async fn measure() -> Fallible<Value> {
-    let folder = match std::env::var_os("TIDEGATE_BENCH_DIR") {
-        Some(parent) => tempfile::tempdir_in(parent)?,
-        None => tempfile::tempdir_in(".")?,
-    };
+    let folder = crate::machine::bench_folder()?;
     let cpu = Cpu::now();
     let engine = start(&folder.path().join("home")).await?;
     let idle = resident_mb();

@@ -2,6 +2,14 @@
 
 use std::fs;
 
+/// A folder for a benchmark's files: below `TIDEGATE_BENCH_DIR`, on the disk that is to be measured, or here.
+pub(crate) fn bench_folder() -> std::io::Result<tempfile::TempDir> {
+    match std::env::var_os("TIDEGATE_BENCH_DIR") {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir_in("."),
+    }
+}
+
 /// CPU time of all processes and of this one, in clock ticks.
 #[derive(Clone, Copy)]
 pub(crate) struct Cpu {
@@ -58,6 +66,13 @@ pub(crate) fn resident_mb() -> f64 {
 /// Resident memory of a process now, in megabytes.
 pub(crate) fn resident_mb_of(pid: u32) -> f64 {
     memory_mb(pid, "VmRSS:")
+}
+
+/// A process's proportional share of memory now, in kilobytes.
+pub(crate) fn proportional_kb_of(pid: u32) -> f64 {
+    let maps = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = maps.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").trim().parse().unwrap_or(f64::NAN)
 }
 
 /// The most that was resident since [`forget_peak`], in megabytes.

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = match bench.as_str() {
         "agent" => runtime.block_on(agent::run())?,
         "engine" => runtime.block_on(engine::run())?,
-        "gateway" => runtime.block_on(gateway::run())?,
+        "gateway" => runtime.block_on(gateway::run(&std::env::args().skip(2).collect::<Vec<_>>()))?,
         "models" => models::run()?,
         "sandbox" => runtime.block_on(sandbox::run())?,
         "store" => runtime.block_on(store::run())?,

@@ -33,10 +33,7 @@ const STORM: Duration = Duration::from_secs(2);
 
 /// Runs everything and reports.
 pub(crate) async fn run() -> Result<Value, Box<dyn Error>> {
-    let folder = match std::env::var_os("TIDEGATE_BENCH_DIR") {
-        Some(parent) => tempfile::tempdir_in(parent)?,
-        None => tempfile::tempdir_in(".")?,
-    };
+    let folder = crate::machine::bench_folder()?;
     let cpu = Cpu::now();
     let path = folder.path().join("tidegate.db");
     let mut options = SqliteOptions::new(&path, Mode::ReadWrite);

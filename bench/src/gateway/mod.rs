@@ -1,18 +1,25 @@
-//! `gateway`: the real program on a real port, over a model that answers at once and over the disk it stands on.
+//! `gateway [part …]`: the real program on a real port, over a model that answers at once and over the disk it stands on.
 //!
 //! Driver and model share the two cores with it, so what decides is its CPU a turn, which the scheduler tells. Floors (the
 //! bare model, one append with `fdatasync`) are measured between the pieces, so that a bad mood is bad for both.
 
+mod chats;
+mod crowd;
 mod disk;
 mod http;
 mod mock;
 mod program;
+mod slow;
+mod socket;
+mod table;
 mod turns;
 
 use std::error::Error;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::program::Program;
 use self::turns::{Piece, Target, drive};
@@ -29,39 +36,61 @@ const CLIENTS: [usize; 4] = [1, 8, 32, 256];
 const MANY_CLIENTS: usize = 32;
 const FIRST_TURNS: u64 = 10_000;
 const ALL_TURNS: u64 = 50_000;
+/// What can be measured alone, in the order of the whole.
+const PARTS: [&str; 7] = ["starts", "one", "http", "ws", "slow", "sockets", "memory"];
 
-pub(crate) async fn run() -> Result<Value, Box<dyn Error>> {
-    measure().await.map_err(|error| -> Box<dyn Error> { error })
+pub(crate) async fn run(parts: &[String]) -> Result<Value, Box<dyn Error>> {
+    if let Some(unknown) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
+        return Err(format!("unknown part {unknown:?}; there are: {}", PARTS.join(", ")).into());
+    }
+    measure(parts).await.map_err(|error| -> Box<dyn Error> { error })
 }
 
-async fn measure() -> Fallible<Value> {
-    let folder = match std::env::var_os("TIDEGATE_BENCH_DIR") {
-        Some(parent) => tempfile::tempdir_in(parent)?,
-        None => tempfile::tempdir_in(".")?,
-    };
+async fn measure(parts: &[String]) -> Fallible<Value> {
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    let folder = crate::machine::bench_folder()?;
     let cpu = Cpu::now();
     let model = mock::start().await?;
-    let starts = starts(&folder.path().join("starting")).await?;
+    let mut report = Map::new();
+    report.insert("bench".into(), json!("gateway"));
+    if wanted("starts") {
+        report.insert("start_to_ready_ms".into(), starts(&folder.path().join("starting")).await?);
+    }
     let mut program = Program::start(&folder.path().join("home"), Some(model)).await?;
-    tokio::time::sleep(IDLE).await;
-    let idle = program.resident_mb();
-    let single = one_client(&program, model, folder.path()).await?;
-    let clients = many_clients(&program, model).await?;
-    let memory = memory(&program, idle).await?;
+    let mut idle = f64::NAN;
+    if wanted("starts") || wanted("memory") {
+        tokio::time::sleep(IDLE).await;
+        idle = program.resident_mb();
+        report.insert("idle_rss_mb".into(), goal(idle, "at most", 20.0));
+    }
+    if wanted("one") {
+        report.insert("one_client".into(), one_client(&program, model, folder.path()).await?);
+    }
+    if wanted("http") {
+        report.insert("http".into(), many_clients(&program, model).await?);
+    }
+    if wanted("memory") {
+        report.insert("memory".into(), memory(&program, idle).await?);
+    }
+    if wanted("ws") {
+        report.insert("ws".into(), many_chats(&program).await?);
+    }
+    if wanted("slow") {
+        report.insert("slow_reader".into(), slow::beside_fast_ones(&program).await?);
+    }
+    if wanted("sockets") {
+        report.insert("sockets".into(), crowd::idle(&program).await?);
+        report.insert("storm".into(), crowd::storm(&program).await?);
+    }
     program.stop().await?;
-    Ok(json!({
-        "bench": "gateway",
-        "start_to_ready_ms": starts,
-        "idle_rss_mb": goal(idle, "at most", 20.0),
-        "one_client": single,
-        "clients": clients,
-        "memory": memory,
-        "cpu_of_other_processes": rounded(cpu.others_since()),
-    }))
+    report.insert("cpu_of_other_processes".into(), json!(rounded(cpu.others_since())));
+    let report = Value::Object(report);
+    eprintln!("{}", table::of(&report));
+    Ok(report)
 }
 
 /// From the start of the process to the first answer that says it is ready; the first one makes the home.
-async fn starts(home: &std::path::Path) -> Fallible<Value> {
+async fn starts(home: &Path) -> Fallible<Value> {
     let mut taken = Vec::new();
     for _ in 0..STARTS {
         let mut program = Program::start(home, None).await?;
@@ -73,11 +102,7 @@ async fn starts(home: &std::path::Path) -> Fallible<Value> {
 }
 
 /// What one client waits for, over the bare model and over what a disk takes to keep something.
-async fn one_client(
-    program: &Program,
-    model: std::net::SocketAddr,
-    folder: &std::path::Path,
-) -> Fallible<Value> {
+async fn one_client(program: &Program, model: SocketAddr, folder: &Path) -> Fallible<Value> {
     let (mut over_whole, mut over_first, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let sync = disk::sync_ms(folder)?;
@@ -95,8 +120,8 @@ async fn one_client(
     }))
 }
 
-async fn many_clients(program: &Program, model: std::net::SocketAddr) -> Fallible<Value> {
-    let mut report = serde_json::Map::new();
+async fn many_clients(program: &Program, model: SocketAddr) -> Fallible<Value> {
+    let mut report = Map::new();
     for clients in CLIENTS {
         let rounds = if clients == MANY_CLIENTS { ROUNDS } else { 1 };
         let (mut pieces, mut costs, mut bare) = (Vec::new(), Vec::new(), Vec::new());
@@ -107,22 +132,38 @@ async fn many_clients(program: &Program, model: std::net::SocketAddr) -> Fallibl
             costs.push((program.cpu_ms() - before) / piece.turns() as f64);
             pieces.push(piece);
         }
-        let rate = median(pieces.iter().map(Piece::a_second).collect());
-        let cost = median(costs);
-        let mut row = json!({
-            "turns_a_second": rounded(rate),
-            "gateway_cpu_ms_a_turn": rounded(cost),
-            "bare_model_turns_a_second": rounded(median(bare)),
-            "p50_ms": rounded(median(pieces.iter().map(Piece::p50_ms).collect())),
-            "p99_ms": rounded(median(pieces.iter().map(Piece::p99_ms).collect())),
-        });
+        let mut row = row_of(&pieces, costs.clone());
+        row["bare_model_turns_a_second"] = json!(rounded(median(bare)));
         if clients == MANY_CLIENTS {
+            let rate = median(pieces.iter().map(Piece::a_second).collect());
             row["turns_a_second"] = goal(rate, "at least", 1500.0);
-            row["gateway_cpu_ms_a_turn"] = goal(cost, "at most", 0.6);
+            row["gateway_cpu_ms_a_turn"] = goal(median(costs), "at most", 0.6);
         }
         report.insert(clients.to_string(), row);
     }
     Ok(Value::Object(report))
+}
+
+/// The same over WebSocket, where every client hears of every turn.
+async fn many_chats(program: &Program) -> Fallible<Value> {
+    let mut report = Map::new();
+    for clients in CLIENTS {
+        let before = program.cpu_ms();
+        let piece = chats::drive(&program.target(), clients, PIECE, 1).await?;
+        let cost = (program.cpu_ms() - before) / piece.turns() as f64;
+        report.insert(clients.to_string(), row_of(&[piece], vec![cost]));
+    }
+    Ok(Value::Object(report))
+}
+
+fn row_of(pieces: &[Piece], costs: Vec<f64>) -> Value {
+    let middle = |of: fn(&Piece) -> f64| rounded(median(pieces.iter().map(of).collect()));
+    json!({
+        "turns_a_second": middle(Piece::a_second),
+        "gateway_cpu_ms_a_turn": rounded(median(costs)),
+        "p50_ms": middle(Piece::p50_ms),
+        "p99_ms": middle(Piece::p99_ms),
+    })
 }
 
 /// Memory after many turns: whatever is kept for a turn would show.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::http::{Connection, Stream};
 use super::turns::Target;
-use crate::machine::{cpu_seconds_of, resident_mb_of};
+use crate::machine::{cpu_seconds_of, proportional_kb_of, resident_mb_of};
 use crate::store::Fallible;
 
 /// A start that takes longer has failed.
@@ -71,6 +71,11 @@ impl Program {
 
     pub(crate) fn resident_mb(&self) -> f64 {
         resident_mb_of(self.child.id())
+    }
+
+    /// Its share of memory in kilobytes; what it shares with others counts in part.
+    pub(crate) fn proportional_kb(&self) -> f64 {
+        proportional_kb_of(self.child.id())
     }
 
     /// CPU of all its threads so far.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tidegate_runtime::spawn;
+use tidegate_runtime::{Task, spawn};
 use tokio::time::timeout;
 
 use super::http::{Connection, Stream, find};
 use crate::store::Fallible;
 
 /// A conversation is left after so many turns: what is measured is a turn, not a long past.
-const TURNS_A_SESSION: usize = 20;
+pub(crate) const TURNS_A_SESSION: usize = 20;
 /// A turn that takes longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -42,9 +42,9 @@ impl Target {
 }
 
 /// How long one turn took: to its first word, and to its end.
-struct Turn {
-    first: Duration,
-    whole: Duration,
+pub(crate) struct Turn {
+    pub(crate) first: Duration,
+    pub(crate) whole: Duration,
 }
 
 /// What came of a piece of driving.
@@ -54,6 +54,10 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    pub(crate) fn new(turns: Vec<Turn>, taken: Duration) -> Self {
+        Self { turns, taken }
+    }
+
     pub(crate) fn turns(&self) -> u64 {
         self.turns.len() as u64
     }
@@ -92,11 +96,16 @@ pub(crate) async fn drive(target: &Target, clients: usize, piece: Duration, roun
             })
         })
         .collect();
+    Ok(Piece::new(joined(tasks).await?, start.elapsed()))
+}
+
+/// The turns of all clients; the first that failed fails all.
+pub(crate) async fn joined(tasks: Vec<Task<Fallible<Vec<Turn>>>>) -> Fallible<Vec<Turn>> {
     let mut turns = Vec::new();
     for task in tasks {
         turns.extend(task.join().await.map_err(|end| end.to_string())??);
     }
-    Ok(Piece { turns, taken: start.elapsed() })
+    Ok(turns)
 }
 
 async fn one(target: &Target, until: Instant, name: &str) -> Fallible<Vec<Turn>> {
