@@ -1,5 +1,7 @@
 //! The answer to a handshake: what is spoken here, who is there, how things stand.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::handshake::NEWEST;
@@ -33,7 +35,7 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
         auth["deviceToken"] = json!(token);
         auth["issuedAtMs"] = json!(issued_at);
     }
-    let health = system::health_now(gate).await.unwrap_or_else(|_| json!({}));
+    let health = shared.hub.standing.read(gate).await.unwrap_or_else(|_| Arc::new(json!({})));
     let mut server = json!({ "version": VERSION, "connId": peer.connection });
     if peer.protocol >= NEWEST {
         server["bootId"] = json!(shared.hub.boot);
@@ -45,7 +47,7 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
         "features": { "methods": methods::advertised(Dialect::Openclaw), "events": EVENTS },
         "snapshot": {
             "presence": shared.hub.presence(pump::own_presence(gate, now), now),
-            "health": health,
+            "health": *health,
             "stateVersion": shared.hub.versions(),
             "uptimeMs": now - shared.started_at,
             "configPath": gate.engine().home().config_file(),

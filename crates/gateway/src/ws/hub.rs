@@ -16,6 +16,7 @@ use super::frame::{self, StateVersion};
 use super::outbox::{Ending, Weight};
 use super::peer::{Audience, Peer};
 use super::scope::Need;
+use super::standing::Standing;
 use crate::dialect::openclaw::nodes::Nodes;
 use crate::dialect::openclaw::questions::Questions;
 
@@ -79,6 +80,7 @@ pub(crate) struct Hub {
     pub(crate) devices: Devices,
     pub(crate) nodes: Nodes,
     pub(crate) questions: Questions,
+    pub(crate) standing: Standing,
 }
 
 impl Hub {
@@ -97,6 +99,7 @@ impl Hub {
             devices,
             nodes: Nodes::default(),
             questions: Questions::default(),
+            standing: Standing::default(),
         }
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod outbox;
 pub(crate) mod peer;
 mod pump;
 pub(crate) mod scope;
+mod standing;
 
 use std::net::IpAddr;
 

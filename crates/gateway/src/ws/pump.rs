@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::hello::TICK_MS;
 use super::outbox::Weight;
 use super::peer::Audience;
-use crate::dialect::openclaw::{approvals, story::Story, system};
+use crate::dialect::openclaw::{approvals, story::Story};
 use crate::gate::{Gate, VERSION};
 use crate::openai::is_one_off;
 
@@ -52,7 +52,7 @@ impl Pump {
             interval
         };
         let (mut tick, mut health) = (every(Duration::from_millis(TICK_MS)), every(HEALTH));
-        let mut presence = every(PRESENCE);
+        let (mut presence, mut presence_told) = (every(PRESENCE), Instant::now());
         loop {
             tokio::select! {
                 _ = self.watching.changed() => return,
@@ -66,7 +66,12 @@ impl Pump {
                     self.gate.shared.hub.broadcast("tick", &payload, Audience::Everybody, Weight::Droppable);
                 }
                 _ = health.tick() => tell_health(&self.gate).await,
-                _ = presence.tick() => tell_presence(&self.gate),
+                _ = presence.tick() => {
+                    let clients = self.gate.shared.hub.count();
+                    if presence_told.elapsed() >= presence_pause(clients) && tell_presence(&self.gate) {
+                        presence_told = Instant::now();
+                    }
+                }
             }
         }
     }
@@ -130,19 +135,28 @@ impl Pump {
 /// Says how the house stands.
 pub(crate) async fn tell_health(gate: &Gate) {
     gate.shared.hub.health_changed();
-    if let Ok(health) = system::health_now(gate).await {
+    if let Ok(health) = gate.shared.hub.standing.read(gate).await {
         gate.shared.hub.broadcast("health", &health, Audience::Everybody, Weight::Kept);
     }
 }
 
+/// How long after it was told who is there it is told again at the earliest. Everybody is told about everybody, so a
+/// crowd that comes or goes would otherwise be told of itself with all its might.
+fn presence_pause(clients: usize) -> Duration {
+    let each = Duration::from_millis(5);
+    PRESENCE.max(each.saturating_mul(u32::try_from(clients).unwrap_or(u32::MAX)))
+}
+
 /// Says who is there, if that changed since it was last said.
-fn tell_presence(gate: &Gate) {
+fn tell_presence(gate: &Gate) -> bool {
     let hub = &gate.shared.hub;
-    if hub.presence_to_tell.swap(false, Ordering::AcqRel) {
+    let changed = hub.presence_to_tell.swap(false, Ordering::AcqRel);
+    if changed {
         let now = gate.shared.now();
         let presence = hub.presence(own_presence(gate, now), now);
         hub.broadcast("presence", &json!({ "presence": presence }), Audience::Everybody, Weight::Droppable);
     }
+    changed
 }
 
 /// The gateway's own entry among those who are there.
@@ -152,4 +166,15 @@ pub(crate) fn own_presence(gate: &Gate, now: i64) -> Value {
         "reason": "self", "text": "Gateway", "ts": now, "onlineSince": gate.shared.started_at,
         "roles": ["gateway"], "instanceId": gate.shared.hub.boot,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_is_told_of_itself_more_rarely() {
+        assert_eq!(presence_pause(1), PRESENCE);
+        assert_eq!(presence_pause(10_000), Duration::from_secs(50));
+    }
 }

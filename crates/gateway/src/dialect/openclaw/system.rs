@@ -1,5 +1,7 @@
 //! The house itself: how it stands, who is there, which agents and models it has.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -65,7 +67,8 @@ pub(crate) struct Resume {
     after_seq: u64,
 }
 
-pub(crate) async fn health_now(gate: &Gate) -> Result<Value, WireError> {
+/// Reads it from the store; clients are told through [`crate::ws`]'s standing.
+pub(crate) async fn read_health(gate: &Gate) -> Result<Value, WireError> {
     let began = std::time::Instant::now();
     let engine = gate.engine();
     let filter = SessionFilter { limit: RECENT, ..SessionFilter::default() };
@@ -113,12 +116,13 @@ pub(crate) fn session_defaults(gate: &Gate) -> Value {
 }
 
 pub(crate) async fn health(caller: Caller, _: Health) -> Result<Value, WireError> {
-    health_now(&caller.gate).await
+    let health = caller.gate.shared.hub.standing.read(&caller.gate).await?;
+    Ok(Arc::unwrap_or_clone(health))
 }
 
 pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<Value, WireError> {
     let gate = &caller.gate;
-    let health = health_now(gate).await?;
+    let health = gate.shared.hub.standing.read(gate).await?;
     let engine = gate.engine().health();
     Ok(json!({
         "runtimeVersion": VERSION, "ready": engine.ready, "problems": engine.problems,
@@ -134,7 +138,7 @@ pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<Value, WireErro
 
 pub(crate) async fn channels_status(caller: Caller, _: ChannelsStatus) -> Result<Value, WireError> {
     let gate = &caller.gate;
-    let health = health_now(gate).await?;
+    let health = gate.shared.hub.standing.read(gate).await?;
     let accounts: serde_json::Map<String, Value> = gate
         .engine()
         .channels()
