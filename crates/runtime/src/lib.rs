@@ -5,6 +5,7 @@ pub mod catalogue;
 mod clock;
 pub mod fault;
 mod identity;
+pub mod memory;
 mod redact;
 mod shutdown;
 pub mod socket;
