@@ -8,6 +8,7 @@ mod error;
 #[cfg(test)]
 mod having_tests;
 mod images;
+mod lanes;
 mod mcp;
 mod models;
 mod resets;
