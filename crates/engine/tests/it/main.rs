@@ -6,6 +6,7 @@ mod closing;
 mod deadlines;
 mod delivery;
 mod image;
+mod lanes;
 mod models;
 mod network;
 mod notices;
