@@ -22,6 +22,8 @@ pub(crate) const LEASE_TTL_MS: i64 = 30_000;
 const REFILL: Duration = Duration::from_secs(5);
 /// The same for a command, which waits behind another instance's run and does nothing else.
 const REFILL_PASSING: Duration = Duration::from_millis(100);
+/// Before the store is asked because there is room again: half of what waits here is still to come.
+const BETWEEN: Duration = Duration::from_millis(50);
 /// After a store that did not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -106,8 +108,7 @@ impl Core {
     pub(crate) async fn take_up_next(&self, key: &SessionKey) {
         match self.store.next(key).await {
             Ok(Some(Waiting { key, run, lane })) => self.scheduler.push(key, lane, Some(run)),
-            // A run that a dead process holds is found by claiming.
-            Ok(None) if !self.stays => self.scheduler.push(key.clone(), Lane::of(key), None),
+            // A run that a dead process holds is found when the store is asked for all that waits.
             Ok(None) => {}
             Err(error) => {
                 self.watch(&error);
@@ -170,7 +171,7 @@ pub(crate) async fn refill(core: Arc<Core>) {
     loop {
         tokio::select! {
             () = core.stopped.requested() => return,
-            () = core.scheduler.refill.notified() => {}
+            () = core.scheduler.refill.notified() => tokio::time::sleep(BETWEEN).await,
             _ = tick.tick() => {}
         }
         fill(&core).await;

@@ -193,8 +193,10 @@ impl Lanes {
         if !book.wait_to_begin(key, run, Instant::now()) {
             places.tally.spilled();
         }
+        if book.has_turn() {
+            self.turn.notify_one();
+        }
         drop(book);
-        self.turn.notify_one();
         self.waits.notify_one();
     }
 

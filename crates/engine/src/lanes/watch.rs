@@ -1,5 +1,6 @@
 //! Who waits for long: a line in the log with who holds the places, and an event for whoever watches.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ impl Core {
         holders.truncate(NAMED);
         let mut told = holders.join(", ");
         if more > 0 {
-            told.push_str(&format!(" and {more} more"));
+            let _ = write!(told, " and {more} more");
         }
         told
     }
