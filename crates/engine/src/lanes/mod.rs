@@ -271,7 +271,7 @@ impl Lanes {
     fn late(&self, lane: Lane, since: Instant) -> Vec<Late> {
         let places = self.places(lane);
         let late = places.book().late(since);
-        late.iter().for_each(|_| places.tally.warned());
+        places.tally.warned(late.len());
         late
     }
 }

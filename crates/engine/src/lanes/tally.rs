@@ -42,8 +42,8 @@ impl Tally {
         }
     }
 
-    pub(super) fn warned(&self) {
-        self.warnings.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn warned(&self, runs: usize) {
+        self.warnings.fetch_add(u64::try_from(runs).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn warnings(&self) -> u64 {
