@@ -299,6 +299,9 @@ texts! {
     STATUS_SESSIONS: "sessions", "会话";
     STATUS_RUNS: "runs", "运行";
     STATUS_OUTBOX: "outbox", "发件箱";
+    STATUS_LANE: "lane {lane}", "车道 {lane}";
+    STATUS_PLACES: "{running} of {limit} places taken, {waiting} waiting", "已占用 {running}/{limit} 个位置，{waiting} 个等待";
+    STATUS_PLACES_SINCE: "{running} of {limit} places taken, {waiting} waiting, the first for {seconds} s", "已占用 {running}/{limit} 个位置，{waiting} 个等待，最早的已等待 {seconds} 秒";
     STATUS_HOLDER: "in use by", "使用者";
     STATUS_EMPTY: "nothing yet; begin with: {program} ask hello", "还没有数据；开始：{program} ask 你好";
 

@@ -99,18 +99,18 @@ impl Core {
     }
 
     /// The announcement waits in its session: whoever is under way there reads it, else it is taken up.
-    pub(crate) fn announced(self: &Arc<Self>, work: &Work, finished: &Finished) {
+    pub(crate) async fn announced(self: &Arc<Self>, work: &Work, finished: &Finished) {
         if let (ReplyTarget::Announce { key, .. }, Some(_)) = (&work.reply, &finished.announced) {
-            self.wake(key);
+            self.wake(key).await;
         }
         if cleans_up(&work.key) {
             self.clean_up(work);
         }
     }
 
-    fn wake(&self, key: &SessionKey) {
+    async fn wake(&self, key: &SessionKey) {
         self.live.join(key, JoinMode::Note);
-        self.scheduler.push(key.clone());
+        self.take_up_next(key).await;
     }
 
     /// Somebody ended a run that another conversation waits for: that one is told. A crash before this loses only the
@@ -128,7 +128,7 @@ impl Core {
         let Some(accept) = self.announcement(&work, &Err(error), &[]).await? else { return Ok(()) };
         let key = accept.key.clone();
         self.store.accept(accept).await.inspect_err(|error| self.watch(error))?;
-        self.wake(&key);
+        self.wake(&key).await;
         Ok(())
     }
 
@@ -146,7 +146,8 @@ impl Core {
                 let stored = || ErrorBody::new(ErrorCode::Aborted, "ended by somebody");
                 let error = child.error.clone().unwrap_or_else(stored);
                 self.tell_end(&Work::of_row(&self.tenant, &child), child.attempt, Err(error));
-                self.scheduler.push(child.key);
+                self.scheduler.lanes().ended(&child.key, child.id);
+                self.take_up_next(&child.key).await;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The bus: what changed, for everybody who watches more than one run. Bounded: who is too slow misses and is told so.
 
 use tidegate_policy::approval::Approval;
-use tidegate_protocol::{ErrorBody, RunId, RunState, SessionKey};
+use tidegate_protocol::{ErrorBody, Lane, RunId, RunState, SessionKey};
 use tokio::sync::broadcast;
 
 use crate::connectors::ChannelStatus;
@@ -16,6 +16,8 @@ pub enum EngineEvent {
     Channel(ChannelStatus),
     /// A service is in another state.
     Service(ServiceStatus),
+    /// A run waits for a place for longer than it should.
+    Waits(LaneWait),
     /// A question to a person was put, answered or ended.
     Approval(Box<Approval>),
 }
@@ -33,6 +35,17 @@ pub struct RunChange {
     /// When it was accepted, in milliseconds since the epoch.
     pub at: i64,
     pub error: Option<ErrorBody>,
+}
+
+/// A run that waits for a place in its lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneWait {
+    pub key: SessionKey,
+    pub run: RunId,
+    pub lane: Lane,
+    /// So many come before it.
+    pub ahead: usize,
+    pub waited_ms: u64,
 }
 
 pub(crate) struct Bus {

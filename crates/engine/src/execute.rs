@@ -17,9 +17,9 @@ use tidegate_storage::{Ending, Finish, Lease, Meter, POISON_CRASHES, RunRow, Sto
 use crate::desk::RunDesk;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, RunChange};
+use crate::lanes::Permit;
 use crate::live::{Live, RunEnd};
 use crate::pace::{Pace, Used};
-use crate::schedule::Permit;
 use crate::start::Core;
 
 /// A run as it was accepted.
@@ -86,10 +86,13 @@ impl Core {
         let task = async move {
             let live = core.live.open(work.run);
             live.begin(&work.key, lease.attempt);
+            permit.begins();
             core.tell(&work, lease.attempt, RunState::Running, None);
             let limit = Duration::from_millis(work.spec.limits.deadline_ms);
             let used = Used::before(lease.worked_ms, lease.attempt, limit);
-            let pace = Arc::new(Pace::new(core.scheduler.lanes(), permit, used));
+            let (lanes, scope) = (core.scheduler.lanes().clone(), work.key.scope.clone());
+            let pace = Arc::new(Pace::new(lanes, scope, permit, used));
+            live.goes_at(&pace);
             core.execute(work, lease, &live, &pace).await;
         };
         tidegate_runtime::spawn("run", self.work.track_future(task));
@@ -169,7 +172,7 @@ impl Core {
                 fault::pause("engine.run.finished").await;
                 self.tell_end(work, attempt, end);
                 if more {
-                    self.scheduler.push(work.key.clone());
+                    self.take_up_next(&work.key).await;
                 }
             }
             Err(EngineError::Store(StoreError::StaleFence)) => {
@@ -222,7 +225,7 @@ impl Core {
             desk.booked(&calls);
             self.tell_end(work, lease.attempt, Err(body));
             if finished.more {
-                self.scheduler.push(work.key.clone());
+                self.take_up_next(&work.key).await;
             }
             return;
         }
@@ -257,7 +260,7 @@ impl Core {
             Ok(None) => {}
             Err(error) => self.live.end(work.run, Err(error.body())),
         }
-        self.scheduler.push(work.key.clone());
+        self.take_up_next(&work.key).await;
     }
 
     pub(crate) fn tell_end(&self, work: &Work, attempt: u32, end: RunEnd) {

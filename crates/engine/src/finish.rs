@@ -37,7 +37,7 @@ impl Core {
         for (lane, channel, account) in lanes {
             self.wake_lane(lane, &channel, &account);
         }
-        self.announced(work, &finished);
+        self.announced(work, &finished).await;
         if ends_started && let Err(error) = self.end_descendants(work.run).await {
             tracing::warn!(%error, run = %work.run, "what the run started has ended and may work on for a moment");
         }

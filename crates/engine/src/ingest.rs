@@ -85,7 +85,9 @@ impl Sink {
             }
             ends.extend(writer.map(|writer| (batch.len() - 1, writer, ended)));
         }
-        let permits: Vec<_> = batch.iter().map(|(_, work)| core.scheduler.permit_now(&work.key)).collect();
+        let lanes = core.scheduler.lanes();
+        let permits: Vec<_> =
+            batch.iter().map(|(_, work)| lanes.permit_now(work.spec.lane(&work.key))).collect();
         for ((accept, _), permit) in batch.iter_mut().zip(&permits) {
             accept.claim = permit.is_some();
         }

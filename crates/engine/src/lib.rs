@@ -23,6 +23,7 @@ mod hushed;
 mod identity;
 mod ingest;
 mod journal;
+mod lanes;
 mod live;
 mod mcp;
 mod metering;
@@ -52,8 +53,9 @@ pub use answer::said;
 pub use close::{Drain, Drained};
 pub use connectors::{ChannelState, ChannelStatus};
 pub use error::EngineError;
-pub use events::{EngineEvent, Events, Missed, RunChange};
+pub use events::{EngineEvent, Events, LaneWait, Missed, RunChange};
 pub use home::{Home, HomeLock};
+pub use lanes::{LaneLimits, LaneReport, WAIT_CLASSES_MS, Waits};
 pub use live::{Answer, Partial};
 pub use service::{ServiceState, ServiceStatus};
 pub use sessions::{
@@ -61,7 +63,7 @@ pub use sessions::{
 };
 pub use settings::{ConfinementKeys, GroupTools, Settings, SettingsError, ToolContext, Wish};
 pub use standings::{StoredStandings, of_row as standing_of};
-pub use start::{Engine, Health, MAIN_LANE, Notice, Options, Retention};
+pub use start::{Engine, Health, Notice, Options, Retention};
 pub use stop::{StopFilter, stop_stored};
 pub use submit::{Follower, Request, Submitted};
 pub use tidegate_agent::text::spoken;

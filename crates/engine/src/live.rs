@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tidegate_agent::text::spoken;
 use tidegate_protocol::{
-    ErrorBody, JoinMode, Origin, RunEvent, RunEventBody, RunId, SessionKey, StopReason, ToolCall, ToolError,
-    ToolResult, Usage,
+    ErrorBody, JoinMode, Lane, Origin, RunEvent, RunEventBody, RunId, SessionKey, StopReason, ToolCall,
+    ToolError, ToolResult, Usage,
 };
 use tokio::sync::watch;
 
@@ -273,6 +273,18 @@ impl LiveRuns {
     pub(crate) fn working_in(&self, key: &SessionKey) -> Option<RunId> {
         self.with(|runs| {
             runs.iter().find(|(_, live)| live.working_in.get() == Some(key)).map(|(run, _)| *run)
+        })
+    }
+
+    /// The conversations whose runs hold a place in this lane.
+    pub(crate) fn holding(&self, lane: Lane) -> Vec<String> {
+        let holds = |live: &&Arc<Live>| live.pace().is_some_and(|pace| pace.holds() == Some(lane));
+        self.with(|runs| {
+            runs.values()
+                .filter(holds)
+                .filter_map(|live| live.working_in.get())
+                .map(SessionKey::label)
+                .collect()
         })
     }
 

@@ -3,9 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tidegate_protocol::{Lane, Scope};
 use tokio::sync::watch;
 
-use crate::schedule::{Lanes, Permit};
+use crate::lanes::{Lanes, Permit};
 
 /// How often a run that works for long writes down how long: so much of its time is not written down at most.
 const TICK: Duration = Duration::from_secs(5);
@@ -38,6 +39,8 @@ impl Used {
 /// How long a run has worked, in all its attempts, and what it holds meanwhile.
 pub(crate) struct Pace {
     lanes: Lanes,
+    /// Whose it is, for its turn when it goes on.
+    scope: Scope,
     /// Part of what it has worked that no note is to have: the next attempt counts the crashes itself.
     in_doubt: Duration,
     state: Mutex<State>,
@@ -55,10 +58,16 @@ struct State {
 
 impl Pace {
     /// `used`: by earlier attempts.
-    pub(crate) fn new(lanes: Lanes, permit: Permit, used: Used) -> Self {
+    pub(crate) fn new(lanes: Lanes, scope: Scope, permit: Permit, used: Used) -> Self {
         let worked = used.noted.saturating_add(used.in_doubt);
         let state = State { permit: Some(permit), waits: 0, worked, since: Some(Instant::now()) };
-        Self { lanes, in_doubt: used.in_doubt, state: Mutex::new(state), changed: watch::Sender::new(false) }
+        Self {
+            lanes,
+            scope,
+            in_doubt: used.in_doubt,
+            state: Mutex::new(state),
+            changed: watch::Sender::new(false),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -72,14 +81,14 @@ impl Pace {
         let _resume = Resume(self);
         let outcome = waiting.await;
         if let Some(lane) = lane {
-            let permit = self.lanes.acquire(lane).await;
+            let permit = self.lanes.acquire(lane, &self.scope).await;
             self.state().permit = permit;
         }
         outcome
     }
 
     /// Answers the lane to come back to, for the first of those who wait.
-    fn pause(&self) -> Option<crate::schedule::Lane> {
+    fn pause(&self) -> Option<Lane> {
         let mut state = self.state();
         state.waits += 1;
         if state.waits > 1 {
@@ -91,6 +100,11 @@ impl Pace {
         drop(state);
         self.changed.send_replace(true);
         lane
+    }
+
+    /// The lane in which it holds a place now.
+    pub(crate) fn holds(&self) -> Option<Lane> {
+        self.state().permit.as_ref().map(Permit::lane)
     }
 
     fn resume(&self) {
@@ -147,6 +161,7 @@ impl Drop for Resume<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::LaneLimits;
 
     #[test]
     fn an_attempt_begins_where_the_ones_before_it_ended_at_the_latest() {
@@ -160,10 +175,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_note_says_what_was_worked_and_the_deadline_counts_what_is_in_doubt_too() {
-        let lanes = Lanes::new(1, 1);
-        let permit = lanes.acquire(crate::schedule::Lane::Main).await.unwrap();
+        let (lanes, scope) = (Lanes::new(LaneLimits::default()), Scope::personal("main".parse().unwrap()));
+        let permit = lanes.acquire(Lane::Main, &scope).await.unwrap();
         let used = Used { noted: Duration::from_secs(90), in_doubt: Duration::from_secs(5) };
-        let pace = Pace::new(lanes, permit, used);
+        let pace = Pace::new(lanes, scope, permit, used);
         assert!(pace.worked() >= Duration::from_secs(95));
         let noted = pace.to_note();
         assert!(noted >= Duration::from_secs(90) && noted < Duration::from_secs(95), "{noted:?}");

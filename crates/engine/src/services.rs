@@ -6,9 +6,8 @@ use std::time::Duration;
 use tidegate_runtime::{Task, spawn};
 use tidegate_storage::{StoreError, Sweep};
 
-use crate::schedule::Lane;
 use crate::start::Core;
-use crate::{connectors, deliver, schedule, service};
+use crate::{connectors, deliver, lanes, schedule, service};
 
 /// How often an owner says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -33,8 +32,9 @@ const MIRROR_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
     let mut services = vec![
         spawn("heartbeat", heartbeat(Arc::clone(core))),
-        spawn("scheduler", schedule::run(Arc::clone(core), Lane::Main)),
-        spawn("sub scheduler", schedule::run(Arc::clone(core), Lane::Sub)),
+        spawn("scheduler", schedule::run(Arc::clone(core))),
+        spawn("refill", schedule::refill(Arc::clone(core))),
+        spawn("lanes", lanes::watch(Arc::clone(core))),
         spawn("sealer", seal(Arc::clone(core))),
         spawn("mirror", mirror(Arc::clone(core))),
     ];

@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::events::{Bus, Events};
 use crate::home::{Home, HomeLock};
 use crate::identity::instance_id;
+use crate::lanes::LaneLimits;
 use crate::live::LiveRuns;
 use crate::mirror::Mirroring;
 use crate::schedule::Scheduler;
@@ -37,10 +38,8 @@ pub struct Options {
     pub models: Arc<dyn Providers>,
     pub connectors: Vec<Arc<dyn Connector>>,
     pub toolbox: Toolbox,
-    /// Runs that may be under way at once.
-    pub main_lane: usize,
-    /// Of those that other runs started.
-    pub sub_lane: usize,
+    /// How many runs may be under way at once.
+    pub lanes: LaneLimits,
     /// Whether this process stays: then it keeps a ballast, sweeps, and waits for a store that is away.
     pub stays: bool,
     pub retention: Retention,
@@ -75,12 +74,11 @@ impl Options {
     pub fn passing(tenant: TenantId, settings: Settings) -> Self {
         Self {
             tenant,
-            sub_lane: settings.sub_lane(),
+            lanes: settings.lanes(),
             settings,
             models: Arc::new(BuiltIn),
             connectors: Vec::new(),
             toolbox: Toolbox::empty(),
-            main_lane: MAIN_LANE,
             stays: false,
             retention: Retention::default(),
         }
@@ -89,9 +87,6 @@ impl Options {
 
 /// Waiting runs that are looked at for crashes at a start.
 const SUSPECTS: u32 = 1000;
-
-/// Runs under way at once, unless configured otherwise.
-pub const MAIN_LANE: usize = 64;
 
 /// The engine of one process. Holding it means holding the home. Clones share it.
 #[derive(Clone)]
@@ -208,7 +203,7 @@ impl Engine {
                 workspaces: Workspaces::default(),
                 bus: Bus::new(),
                 mcp: std::sync::OnceLock::new(),
-                scheduler: Scheduler::new(options.main_lane, options.sub_lane),
+                scheduler: Scheduler::new(options.lanes),
                 outlets: Outlets::default(),
                 mirroring: Mirroring::default(),
                 ballast,
@@ -302,7 +297,8 @@ impl Core {
         let queued = RunFilter { state: Some(RunState::Queued), limit: SUSPECTS, ..RunFilter::default() };
         for row in self.store.runs(&self.tenant, queued).await? {
             if row.attempt + 1 >= POISON_CRASHES {
-                self.scheduler.suspect(row.key);
+                let lane = row.spec.lane(&row.key);
+                self.scheduler.suspect(row.key, lane);
             }
         }
         Ok(())

@@ -138,7 +138,7 @@ impl Engine {
         let reservation = core.reservation(&request.key, session_choice, &mut spec, &text).await?;
         let brought = spec.brought.as_mut().and_then(|brought| brought.input.take());
         let input = brought.unwrap_or_else(|| Message::user(text, now));
-        let permit = core.scheduler.permit_now(&request.key);
+        let permit = core.scheduler.lanes().permit_now(spec.lane(&request.key));
         let live = core.live.open(run);
         live.accepted_in(&request.key, request.reply == ReplyTarget::Caller);
         let accept = Accept {
@@ -417,7 +417,8 @@ impl Core {
         let stored = || ErrorBody::new(ErrorCode::Aborted, "ended by somebody");
         let error = error.or_else(|| row.error.clone()).unwrap_or_else(stored);
         self.tell_end(&Work::of_row(&self.tenant, &row), row.attempt, Err(error));
-        self.scheduler.push(row.key);
+        self.scheduler.lanes().ended(&row.key, run);
+        self.take_up_next(&row.key).await;
         Ok(())
     }
 }

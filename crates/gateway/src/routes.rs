@@ -40,6 +40,7 @@ routes! {
     Open get "/livez" => api::health::live;
     Open get "/readyz" => api::health::ready;
     Open get "/health" => api::health::health;
+    Program get "/metrics" => api::metrics::metrics;
     Open get "/control-ui" => page::control_ui;
     Open get "/control-ui/" => page::control_ui;
     Open get "/login" => api::login::follow_link;

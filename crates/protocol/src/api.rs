@@ -15,6 +15,7 @@ use ts_rs::TS;
 use crate::error::{ErrorBody, ErrorCode};
 use crate::event::RunEventBody;
 use crate::id::RunId;
+use crate::lane::Lane;
 use crate::message::{Origin, Role, Usage};
 use crate::run::{JoinMode, ModelRef, RunState, ThinkingLevel, ToolUse};
 use crate::tool::{ToolCall, ToolError, ToolResult};
@@ -343,7 +344,50 @@ wire! {
         pub channels: Value,
         #[ts(type = "unknown")]
         pub services: Value,
+        /// How runs wait for their places.
+        #[serde(default)]
+        pub lanes: Vec<LaneStatus>,
         pub counts: Counts,
+    }
+
+    /// A lane: runs that share a number of places.
+    pub struct LaneStatus {
+        pub lane: Lane,
+        /// Runs that may be under way at once.
+        pub limit: u32,
+        /// Places that are taken. A run that waits for a person or for another run has none.
+        pub running: u32,
+        /// Runs that could begin or go on if there were a place.
+        pub waiting: u32,
+        /// How long the first of them has waited.
+        #[ts(type = "number | null")]
+        pub oldest_wait_ms: Option<u64>,
+        /// Runs that began since the process did.
+        #[ts(type = "number")]
+        pub started: u64,
+        /// So long half of them had waited at most, and so on.
+        #[ts(type = "number | null")]
+        pub wait_p50_ms: Option<u64>,
+        #[ts(type = "number | null")]
+        pub wait_p95_ms: Option<u64>,
+        #[ts(type = "number | null")]
+        pub wait_p99_ms: Option<u64>,
+        /// Runs that waited for longer than `lanes.warnAfterMs`.
+        #[ts(type = "number")]
+        pub warnings: u64,
+        /// How often a conversation was left to the store because too many waited.
+        #[ts(type = "number")]
+        pub spilled: u64,
+    }
+
+    /// A run waits for a place in its lane for longer than it should.
+    pub struct RunWaits {
+        pub run_id: RunId,
+        pub lane: Lane,
+        /// So many come before it.
+        pub ahead: u32,
+        #[ts(type = "number")]
+        pub waited_ms: u64,
     }
 
     pub struct Counts {

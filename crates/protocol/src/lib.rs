@@ -12,6 +12,7 @@ mod event;
 mod id;
 mod inbound;
 mod key;
+mod lane;
 mod message;
 mod name;
 mod port;
@@ -32,6 +33,7 @@ pub use inbound::{
     Attachment, Inbound, InboundMessage, Outbound, OutboundResponse, OutboundTarget, Peer, PeerKind,
 };
 pub use key::{KeyError, Place, SessionKey};
+pub use lane::{Lane, NoLane};
 pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};

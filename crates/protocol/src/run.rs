@@ -7,6 +7,7 @@ use ts_rs::TS;
 use crate::brought::Brought;
 use crate::inbound::OutboundTarget;
 use crate::key::SessionKey;
+use crate::lane::Lane;
 use crate::message::Cost;
 use crate::name::ChannelName;
 
@@ -35,6 +36,9 @@ pub struct RunSpec {
     /// How many runs started one another before this one: 0 for a person's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u8,
+    /// Among which runs it waits for a place; by its conversation when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
     /// How much of the work the reply shows besides the answer.
     #[serde(default, skip_serializing_if = "Verbose::is_off")]
     pub verbose: Verbose,
@@ -271,9 +275,15 @@ impl RunSpec {
             command: None,
             shadow: false,
             depth: 0,
+            lane: None,
             verbose: Verbose::Off,
             brought: None,
         }
+    }
+
+    /// The lane of a run with this promise in that conversation.
+    pub fn lane(&self, key: &SessionKey) -> Lane {
+        self.lane.unwrap_or_else(|| Lane::of(key))
     }
 }
 

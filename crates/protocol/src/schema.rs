@@ -10,8 +10,8 @@ use crate::api::{
     AllowCommand, AllowRuleList, AllowRuleView, AnswerApproval, ApprovalAnswered, ApprovalList, Ask,
     AskEvent, AuditList, BranchList, ConfigPatched, ConfigView, Deleted, Delta, Done, Failure, ForkSession,
     Forked, InvokeTool, Login, LoginLink, Me, ModelTested, NameSession, PatchConfig, PostMessage, Posted,
-    RunChanged, RunList, SendDecision, SessionList, Snapshot, Status, StopRuns, StoppedRuns, TestModel,
-    ToolEvent,
+    RunChanged, RunList, RunWaits, SendDecision, SessionList, Snapshot, Status, StopRuns, StoppedRuns,
+    TestModel, ToolEvent,
 };
 use crate::{
     Entry, ErrorBody, ErrorCode, Inbound, Message, Outbound, Part, Reply, RunEvent, RunSpec, SendOutcome,
@@ -52,6 +52,7 @@ wire_types!(
     Posted,
     Snapshot,
     RunChanged,
+    RunWaits,
     Delta,
     Done,
     Ask,

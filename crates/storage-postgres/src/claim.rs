@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
 use tidegate_storage::{
     BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result,
-    SessionChoice, StoreError, after_crash,
+    SessionChoice, StoreError, Waiting, after_crash,
 };
 
 use crate::budget::apply;
@@ -98,28 +98,36 @@ pub(crate) async fn waiting(
     owner: &Owner,
     ttl_ms: i64,
     limit: u32,
-) -> Result<Vec<SessionKey>> {
+) -> Result<Vec<Waiting>> {
     let rows = store.rows(tenant, || {
         sqlx::query(
             "WITH live AS (
                SELECT id, incarnation FROM instances
                WHERE heartbeat_at >= database_now() - $4 OR (id = $2 AND incarnation = $3)),
              head AS (
-               SELECT DISTINCT ON (session_key) session_key, id, created_at, reply_json, owner_instance, owner_incarnation
-               FROM runs WHERE tenant_id = $1 AND state = 'queued' ORDER BY session_key, queue)
-             SELECT h.session_key, h.created_at, h.id FROM head h
-             JOIN session_keys k ON k.tenant_id = $1 AND k.session_key = h.session_key AND k.active_run IS NULL
-             WHERE (h.owner_instance = $2 AND h.owner_incarnation = $3)
-               OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
-               OR NOT EXISTS (SELECT 1 FROM live WHERE live.id = h.owner_instance
-                 AND live.incarnation <= h.owner_incarnation)
-             UNION ALL
-             SELECT k.session_key, r.created_at, r.id FROM session_keys k
-             JOIN runs r ON r.tenant_id = $1 AND r.id = k.active_run
-             WHERE k.tenant_id = $1 AND k.active_run IS NOT NULL
-               AND NOT EXISTS (SELECT 1 FROM live WHERE live.id = k.owner_instance
-                 AND live.incarnation <= k.owner_incarnation)
-             ORDER BY 2, 3 LIMIT $5",
+               SELECT DISTINCT ON (session_key) session_key, id, created_at, spec_json, reply_json, owner_instance,
+                 owner_incarnation
+               FROM runs WHERE tenant_id = $1 AND state = 'queued' ORDER BY session_key, queue),
+             found AS (
+               SELECT h.session_key, h.id, h.created_at, h.spec_json::json ->> 'lane' AS lane FROM head h
+               JOIN session_keys k ON k.tenant_id = $1 AND k.session_key = h.session_key AND k.active_run IS NULL
+               WHERE (h.owner_instance = $2 AND h.owner_incarnation = $3)
+                 OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
+                 OR NOT EXISTS (SELECT 1 FROM live WHERE live.id = h.owner_instance
+                   AND live.incarnation <= h.owner_incarnation)
+               UNION ALL
+               SELECT k.session_key, r.id, r.created_at, r.spec_json::json ->> 'lane' AS lane
+               FROM session_keys k
+               JOIN runs r ON r.tenant_id = $1 AND r.id = k.active_run
+               WHERE k.tenant_id = $1 AND k.active_run IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM live WHERE live.id = k.owner_instance
+                   AND live.incarnation <= k.owner_incarnation))
+             SELECT session_key, id, lane FROM found
+             ORDER BY row_number() OVER (
+               PARTITION BY coalesce(lane, (session_key LIKE '%/sub:%')::text), split_part(session_key, '/', 2),
+                 split_part(session_key, '/', 3)
+               ORDER BY created_at, id), created_at, id
+             LIMIT $5",
         )
         .bind(tenant.as_str())
         .bind(owner.instance.to_string())
@@ -127,7 +135,25 @@ pub(crate) async fn waiting(
         .bind(ttl_ms)
         .bind(i64::from(limit))
     });
-    collect(&rows.await?, |row| parsed(row, "session_key"))
+    collect(&rows.await?, waiting_of)
+}
+
+pub(crate) async fn next(store: &PostgresStore, key: &SessionKey) -> Result<Option<Waiting>> {
+    let rows = store.rows(&key.scope.tenant, || {
+        sqlx::query(
+            "SELECT r.session_key, r.id, r.spec_json::json ->> 'lane' AS lane FROM runs r
+             JOIN session_keys k ON k.tenant_id = $1 AND k.session_key = $2 AND k.active_run IS NULL
+             WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.state = 'queued' ORDER BY r.queue LIMIT 1",
+        )
+        .bind(key.scope.tenant.as_str())
+        .bind(key.to_string())
+    });
+    rows.await?.first().map(waiting_of).transpose()
+}
+
+fn waiting_of(row: &PgRow) -> Result<Waiting> {
+    let lane: Option<&str> = column(row, "lane")?;
+    Ok(Waiting::stored(parsed(row, "session_key")?, parsed(row, "id")?, lane))
 }
 
 fn candidate(row: &PgRow) -> Result<Candidate> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
     AbortOutcome, Accept, Accepted, BudgetRefusal, Claim, Finish, Finished, Lease, Owner, Principal,
-    Reservation, Result, Runs, StoreError,
+    Reservation, Result, Runs, StoreError, Waiting,
 };
 
 use crate::budget::hold_instead;
@@ -69,8 +69,12 @@ impl Runs for PostgresStore {
         ttl_ms: i64,
         _now: i64,
         limit: u32,
-    ) -> Result<Vec<SessionKey>> {
+    ) -> Result<Vec<Waiting>> {
         claim::waiting(self, tenant, owner, ttl_ms, limit).await
+    }
+
+    async fn next(&self, key: &SessionKey) -> Result<Option<Waiting>> {
+        claim::next(self, key).await
     }
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 use tidegate_protocol::{ReplyTarget, RunId, SessionId, SessionKey, TenantId};
 use tidegate_storage::{
     BudgetChanges, BudgetExcess, BudgetRefusal, Claim, Fence, Lease, NewSession, Owner, Result,
-    SessionChoice, StoreError, after_crash,
+    SessionChoice, StoreError, Waiting, after_crash,
 };
 
 use crate::budget::apply;
@@ -91,27 +91,52 @@ pub(crate) fn waiting(
     owner: &Owner,
     silent_before: i64,
     limit: u32,
-) -> Result<Vec<SessionKey>> {
+) -> Result<Vec<Waiting>> {
     collect(
         connection,
         "WITH live AS (SELECT id, incarnation FROM instances WHERE heartbeat_at >= ?4 OR (id = ?2 AND incarnation = ?3)),
          head AS (
-           SELECT session_key, id, created_at, reply_json, owner_instance, owner_incarnation, min(queue)
-           FROM runs WHERE tenant_id = ?1 AND state = 'queued' GROUP BY session_key)
-         SELECT h.session_key, h.created_at, h.id FROM head h
-         JOIN session_keys k ON k.tenant_id = ?1 AND k.session_key = h.session_key AND k.active_run IS NULL
-         WHERE (h.owner_instance IS ?2 AND h.owner_incarnation IS ?3)
-           OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
-           OR NOT EXISTS (SELECT 1 FROM live WHERE id = h.owner_instance AND incarnation <= h.owner_incarnation)
-         UNION ALL
-         SELECT k.session_key, r.created_at, r.id FROM session_keys k INDEXED BY session_keys_held
-         JOIN runs r ON r.tenant_id = ?1 AND r.id = k.active_run
-         WHERE k.tenant_id = ?1 AND k.active_run IS NOT NULL
-           AND NOT EXISTS (SELECT 1 FROM live WHERE id = k.owner_instance AND incarnation <= k.owner_incarnation)
-         ORDER BY 2, 3 LIMIT ?5",
+           SELECT session_key, id, created_at, spec_json, reply_json, owner_instance, owner_incarnation, min(queue)
+           FROM runs WHERE tenant_id = ?1 AND state = 'queued' GROUP BY session_key),
+         found AS (
+           SELECT h.session_key, h.id, h.created_at, h.spec_json ->> '$.lane' AS lane FROM head h
+           JOIN session_keys k ON k.tenant_id = ?1 AND k.session_key = h.session_key AND k.active_run IS NULL
+           WHERE (h.owner_instance IS ?2 AND h.owner_incarnation IS ?3)
+             OR h.reply_json NOT LIKE '{\"to\":\"caller\"%'
+             OR NOT EXISTS (SELECT 1 FROM live WHERE id = h.owner_instance AND incarnation <= h.owner_incarnation)
+           UNION ALL
+           SELECT k.session_key, r.id, r.created_at, r.spec_json ->> '$.lane' AS lane
+           FROM session_keys k INDEXED BY session_keys_held
+           JOIN runs r ON r.tenant_id = ?1 AND r.id = k.active_run
+           WHERE k.tenant_id = ?1 AND k.active_run IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM live WHERE id = k.owner_instance AND incarnation <= k.owner_incarnation))
+         SELECT session_key, id, lane FROM found
+         ORDER BY row_number() OVER (
+           PARTITION BY coalesce(lane, session_key LIKE '%/sub:%'),
+             -- Up to the end of the agent's name.
+             substr(session_key, 1, instr(session_key, '/agent:')
+               + instr(substr(session_key, instr(session_key, '/agent:') + 1), '/'))
+           ORDER BY created_at, id), created_at, id
+         LIMIT ?5",
         params![tenant.as_str(), owner.instance.to_string(), owner.incarnation, silent_before, limit],
-        |row| parsed(row, "session_key"),
+        waiting_of,
     )
+}
+
+pub(crate) fn next(connection: &Connection, key: &SessionKey) -> Result<Option<Waiting>> {
+    first(
+        connection,
+        "SELECT r.session_key, r.id, r.spec_json ->> '$.lane' AS lane FROM runs r
+         JOIN session_keys k ON k.tenant_id = ?1 AND k.session_key = ?2 AND k.active_run IS NULL
+         WHERE r.tenant_id = ?1 AND r.session_key = ?2 AND r.state = 'queued' ORDER BY r.queue LIMIT 1",
+        params![key.scope.tenant.as_str(), key.to_string()],
+        waiting_of,
+    )
+}
+
+fn waiting_of(row: &Row<'_>) -> Result<Waiting> {
+    let lane: Option<String> = column(row, "lane")?;
+    Ok(Waiting::stored(parsed(row, "session_key")?, parsed(row, "id")?, lane.as_deref()))
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate> {

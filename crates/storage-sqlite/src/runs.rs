@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tidegate_protocol::{RunId, RunState, SessionKey, TenantId};
 use tidegate_storage::{
     AbortOutcome, Accept, Accepted, BudgetRefusal, Claim, Finish, Finished, Lease, Owner, Principal,
-    Reservation, Result, Runs, StoreError,
+    Reservation, Result, Runs, StoreError, Waiting,
 };
 
 use crate::budget::hold_instead;
@@ -52,9 +52,14 @@ impl Runs for SqliteStore {
         ttl_ms: i64,
         now: i64,
         limit: u32,
-    ) -> Result<Vec<SessionKey>> {
+    ) -> Result<Vec<Waiting>> {
         let (tenant, owner) = (tenant.clone(), *owner);
         self.read(move |connection| claim::waiting(connection, &tenant, &owner, now - ttl_ms, limit)).await
+    }
+
+    async fn next(&self, key: &SessionKey) -> Result<Option<Waiting>> {
+        let key = key.clone();
+        self.read(move |connection| claim::next(connection, &key)).await
     }
 
     async fn abort(&self, principal: &Principal, run: RunId, now: i64) -> Result<AbortOutcome> {

@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use tidegate_policy::{Principal, Reservation};
 use tidegate_protocol::{
-    Inbound, InboxId, JoinMode, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey,
+    Inbound, InboxId, JoinMode, Lane, Message, ReplyTarget, RunId, RunSpec, SessionId, SessionKey,
 };
 
 use crate::audit::hex;
@@ -112,4 +112,21 @@ pub enum Claim {
     },
     /// Nothing waits.
     Nothing,
+}
+
+/// A session in which something can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub key: SessionKey,
+    /// Its next run; or the one that a void owner holds.
+    pub run: RunId,
+    pub lane: Lane,
+}
+
+impl Waiting {
+    /// `lane` as it is stored: absent in most rows, and perhaps one that only a newer release knows.
+    pub fn stored(key: SessionKey, run: RunId, lane: Option<&str>) -> Self {
+        let lane = lane.and_then(|lane| lane.parse().ok()).unwrap_or_else(|| Lane::of(&key));
+        Self { key, run, lane }
+    }
 }

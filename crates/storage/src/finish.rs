@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tidegate_policy::{BudgetRefusal, Principal, Reservation};
 use tidegate_protocol::{ErrorBody, ErrorCode, Origin, RunId, RunState, SessionKey, TenantId, Usage};
 
-use crate::accept::{Accept, Accepted, Claim};
+use crate::accept::{Accept, Accepted, Claim, Waiting};
 use crate::error::Result;
 use crate::journal::NewEntry;
 use crate::lease::{Lease, Owner};
@@ -44,8 +44,9 @@ pub trait Runs: Send + Sync {
     /// interrupted. Answers which.
     async fn release(&self, lease: &Lease, now: i64) -> Result<RunState>;
 
-    /// Sessions with something to claim, those with the oldest run first: idle with a run queued, or held by an owner
-    /// that is void (as in [`claim`](Runs::claim)).
+    /// Sessions with something to claim: idle with a run queued, or held by an owner that is void (as in
+    /// [`claim`](Runs::claim)). The first of every lane and agent come first, then the second, and so on, and among those
+    /// the oldest: so that within any bound nobody's queue hides another's.
     async fn waiting(
         &self,
         tenant: &TenantId,
@@ -53,7 +54,10 @@ pub trait Runs: Send + Sync {
         ttl_ms: i64,
         now: i64,
         limit: u32,
-    ) -> Result<Vec<SessionKey>>;
+    ) -> Result<Vec<Waiting>>;
+
+    /// The session's oldest queued run, if none of the session is under way.
+    async fn next(&self, key: &SessionKey) -> Result<Option<Waiting>>;
 
     /// Ends a run from outside, and with it those it started, whatever they started too: bumps the fence, so that its
     /// holder can no longer write, and writes the end. What it reserved is given back if it never began, and else counts

@@ -24,7 +24,9 @@ mod standing;
 mod sweep;
 mod version;
 
-pub use accept::{Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice};
+pub use accept::{
+    Accept, Accepted, Admission, Claim, Idempotency, NewRun, NewSession, SessionChoice, Waiting,
+};
 pub use approval::{
     ApprovalFilter, Approvals, AuditEvent, AuditNote, Cancelled, DecideApproval, DecidedApproval, Deciding,
     ToolRecord, UsedApproval, use_stored,

@@ -1,13 +1,16 @@
 //! `status`: what there is, without touching it.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::json;
+use tidegate_client::Client;
 use tidegate_config::Origin;
 use tidegate_config::schema::Backend;
-use tidegate_engine::Settings;
+use tidegate_engine::{Home, Settings};
 use tidegate_policy::Profile;
 use tidegate_protocol::SessionKey;
+use tidegate_protocol::api::LaneStatus;
 use tidegate_runtime::catalogue::Text;
 
 use super::block_on;
@@ -16,6 +19,9 @@ use crate::arguments::{Command, Parsed};
 use crate::output::{print, print_json, table};
 use crate::store::open_existing;
 use crate::{Outcome, texts};
+
+/// How long the process that holds the home may take to say how its lanes stand.
+const ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
     let home = home_of(parsed)?;
@@ -32,6 +38,8 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         Origin::Missing => "defaults",
         Origin::LastGood { .. } => "lastGood",
     };
+    let holder = home.holder();
+    let lanes = if holder.is_some() { block_on(async { Ok(lanes(&home).await) })? } else { None };
     let stored = block_on(async {
         match open_existing(&home, &loaded.config).await? {
             Some(store) => Ok(Some(store.status(&tenant).await?)),
@@ -43,7 +51,6 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         Ok(stored) => (stored, None),
         Err(failure) => (None, Some(failure)),
     };
-    let holder = home.holder();
     if parsed.has("json") {
         if let Some(failure) = trouble {
             return Err(failure);
@@ -64,6 +71,7 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
             "backend": backend,
             "storage": storage,
             "holder": holder,
+            "lanes": lanes,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -95,6 +103,7 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
     let profile = settings.profile(&scope, &main);
     let bare = if profile == Profile::None { app.say(texts::sandbox::STATUS_BARE) } else { "" };
     rows.push(row(texts::sandbox::STATUS_SANDBOX, format!("{}{bare}", profile.name())));
+    rows.extend(lane_rows(app, &lanes.unwrap_or_default(), parsed.has("verbose")));
     if let Some(holder) = holder {
         rows.push(row(texts::STATUS_HOLDER, holder));
     }
@@ -103,4 +112,29 @@ pub(super) fn run(app: &App, _command: &'static Command, parsed: &Parsed) -> Out
         Some(failure) => Err(failure),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// How runs wait in the process that holds the home; nothing where it does not answer, or is of a release without lanes.
+async fn lanes(home: &Home) -> Option<Vec<LaneStatus>> {
+    let mut status = Client::control(home.control_socket()).status(ANSWER).await.ok()?;
+    serde_json::from_value(status.get_mut("lanes")?.take()).ok()
+}
+
+/// A line a lane, where somebody waits; or for all that are used or could be.
+fn lane_rows(app: &App, lanes: &[LaneStatus], all: bool) -> Vec<Vec<String>> {
+    let shown = lanes.iter().filter(|lane| all || lane.waiting > 0);
+    let row = |lane: &LaneStatus| {
+        let mut values: Vec<(&str, &dyn std::fmt::Display)> =
+            vec![("running", &lane.running), ("limit", &lane.limit), ("waiting", &lane.waiting)];
+        let seconds = lane.oldest_wait_ms.map(|ms| format!("{}.{}", ms / 1000, ms % 1000 / 100));
+        let text = match &seconds {
+            Some(seconds) => {
+                values.push(("seconds", seconds));
+                app.fill(texts::STATUS_PLACES_SINCE, &values)
+            }
+            None => app.fill(texts::STATUS_PLACES, &values),
+        };
+        vec![app.output.dim(&app.fill(texts::STATUS_LANE, &[("lane", &lane.lane)])), text]
+    };
+    shown.map(row).collect()
 }

@@ -404,7 +404,8 @@ rows! {
         "end a run that waits or is under way", "中止等待或进行中的运行";
     ["stop"] "" (0, 0) STOP_FLAGS, Option, stop::run,
         "end what is under way, at once; to stop the gateway itself: gateway stop", "立即停止进行中的运行；停止网关本身请用 gateway stop";
-    ["status"] "" (0, 0) &[], Option, status::run,
+    ["status"] "" (0, 0)
+        &[flag("verbose", Takes::Nothing, "also lanes in which nobody waits", "包括无人等待的车道")], Option, status::run,
         "home, configuration, storage and counts", "显示目录、配置、存储与统计";
     ["config" "get"] "[path]" (0, 1)
         &[flag("effective", Takes::Nothing, "with includes, variables and defaults", "包含引用、变量与默认值"),

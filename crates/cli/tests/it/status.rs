@@ -15,6 +15,7 @@ fn a_fresh_home_is_described_and_not_made() {
         "backend": "sqlite",
         "storage": null,
         "holder": null,
+        "lanes": null,
     });
     assert_eq!(told, expected);
     let words = home.call(&["status"]).ok().stdout;

@@ -49,6 +49,9 @@ pub struct AgentDefaults {
     /// Turns of a conversation that a model is shown at most; as many as fit without it.
     #[schemars(range(min = 1))]
     pub history_turns: Option<u32>,
+    /// Another name of `lanes.main`, known from OpenClaw.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_concurrent: Option<u32>,
     /// Runs that agents start for a piece of work.
     pub subagents: Subagents,
     /// Characters that are shown of each file of the workspace that is part of the instructions (`AGENTS.md`, `SOUL.md`,
@@ -78,6 +81,7 @@ impl Default for AgentDefaults {
             timeout_seconds: 600,
             max_tool_steps: 50,
             history_turns: None,
+            max_concurrent: None,
             subagents: Subagents::default(),
             bootstrap_max_chars: 20_000,
             skip_bootstrap: false,

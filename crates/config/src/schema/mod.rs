@@ -14,6 +14,7 @@ mod egress;
 mod env;
 mod gateway;
 mod hooks;
+mod lanes;
 mod logging;
 mod mcp;
 mod memory_search;
@@ -40,6 +41,7 @@ pub use egress::{Egress, EgressCredential, HostLists};
 pub use env::EnvSection;
 pub use gateway::{Bind, Gateway};
 pub use hooks::{HookAction, HookMapping, HookMatch, Hooks, WakeMode};
+pub use lanes::{Cron, Lanes};
 pub use logging::{LogLevel, Logging, RedactSensitive};
 pub use mcp::{Mcp, McpOauth, McpSandbox, McpServer, McpTools};
 pub use memory_search::{HybridSearch, MemoryCache, MemoryProvider, MemoryQuery, MemorySearch};
@@ -84,6 +86,10 @@ pub struct Config {
     pub gateway: Gateway,
     /// Agents and what they have in common.
     pub agents: Agents,
+    /// How many runs are under way at once.
+    pub lanes: Lanes,
+    /// What starts by itself.
+    pub cron: Cron,
     /// Where models come from.
     pub models: Models,
     /// Credentials for them.

@@ -19,9 +19,9 @@ pub struct Subagents {
     /// Subagents of one conversation that may be under way.
     #[schemars(range(min = 1, max = 100))]
     pub max_children: u32,
-    /// Subagents that work at once, of all conversations; the others wait.
+    /// Another name of `lanes.subagent`, known from OpenClaw.
     #[schemars(range(min = 1, max = 1000))]
-    pub max_concurrent: u32,
+    pub max_concurrent: Option<u32>,
     /// Other agents that may be started; `*` stands for all.
     pub allow_agents: Vec<String>,
 }
@@ -33,7 +33,7 @@ impl Default for Subagents {
             thinking: None,
             max_depth: 1,
             max_children: 5,
-            max_concurrent: 3,
+            max_concurrent: None,
             allow_agents: Vec::new(),
         }
     }

@@ -29,6 +29,28 @@ pub(super) fn check(root: &View<'_>, found: &mut Vec<Problem>) {
     timezone(root, &["session", "timezone"], found);
     reset_channels(root, found);
     budgets(root, found);
+    lanes(root, found);
+}
+
+/// The limits of lanes that have a second name, as in OpenClaw.
+const LANE_NAMES: [(&str, &[&str]); 3] = [
+    ("main", &["agents", "defaults", "maxConcurrent"]),
+    ("cron", &["cron", "maxConcurrentRuns"]),
+    ("subagent", &["agents", "defaults", "subagents", "maxConcurrent"]),
+];
+
+/// Two names of one limit must say the same.
+fn lanes(root: &View<'_>, found: &mut Vec<Problem>) {
+    for (lane, other) in LANE_NAMES {
+        let (Some(own), Some(other)) = (root.at(&["lanes", lane]), root.at(other)) else { continue };
+        if own.value != other.value {
+            found.push(own.problem(format!(
+                "{} means the same and says {}; keep one of them",
+                other.path,
+                other.shown()
+            )));
+        }
+    }
 }
 
 /// A budget for an agent that is not there limits nobody.
@@ -401,6 +423,25 @@ mod tests {
                 r#"session.resetByChannel.defaults: there is no channel "defaults""#,
             ]
         );
+    }
+
+    #[test]
+    fn two_names_of_one_limit_must_not_contradict_each_other() {
+        let limits = |lanes: Value| {
+            json!({
+                "lanes": lanes,
+                "agents": {"defaults": {"maxConcurrent": 8, "subagents": {"maxConcurrent": 3}}},
+                "cron": {"maxConcurrentRuns": 1},
+            })
+        };
+        assert_eq!(
+            complaints(&limits(json!({"main": 64, "subagent": 3, "cron": 2, "nested": 2}))),
+            [
+                "lanes.main: agents.defaults.maxConcurrent means the same and says 8; keep one of them",
+                "lanes.cron: cron.maxConcurrentRuns means the same and says 1; keep one of them",
+            ]
+        );
+        assert_eq!(complaints(&limits(json!({}))), Vec::<String>::new());
     }
 
     #[test]

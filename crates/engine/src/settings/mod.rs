@@ -8,6 +8,7 @@ mod error;
 #[cfg(test)]
 mod having_tests;
 mod images;
+mod lanes;
 mod mcp;
 mod models;
 mod resets;
@@ -28,7 +29,7 @@ use tidegate_config::Loaded;
 use tidegate_config::schema::Config;
 use tidegate_models::Catalogue;
 use tidegate_net::NamedSecret;
-use tidegate_protocol::{AgentId, Limits, ModelRef, RunSpec, Scope, ThinkingLevel, ToolUse};
+use tidegate_protocol::{AgentId, Lane, Limits, ModelRef, RunSpec, Scope, ThinkingLevel, ToolUse};
 use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
@@ -62,6 +63,8 @@ pub struct Wish<'a> {
     pub profile: Option<&'a str>,
     pub timeout: Option<Duration>,
     pub thinking: Option<ThinkingLevel>,
+    /// Among which runs it waits for a place; by its conversation without it.
+    pub lane: Option<Lane>,
 }
 
 impl Settings {
@@ -198,6 +201,7 @@ impl Settings {
             profile,
             thinking,
             tools: ToolUse { max_steps, ..ToolUse::default() },
+            lane: wish.lane,
             shadow: self.agent(&scope.agent).is_some_and(|agent| agent.shadow),
             ..RunSpec::new(self.revision.clone(), models, limits)
         }

@@ -27,11 +27,6 @@ const NOT_FOR_SUBAGENTS: [&str; 10] = [
 const SPAWNING: [&str; 1] = ["sessions_spawn"];
 
 impl Settings {
-    /// Subagents that work at once.
-    pub fn sub_lane(&self) -> usize {
-        size(self.subagents().max_concurrent)
-    }
-
     /// How deep subagents may start subagents.
     pub(crate) fn subagent_depth(&self) -> u8 {
         self.subagents().max_depth

@@ -57,8 +57,6 @@ impl AgentBox {
         let specs = ordinary.shown();
         let takes_notes =
             registry.find(MEMORY_TOOL).is_some() && noting.shows(MEMORY_TOOL) && noting.can_write();
-        // For tools that wait for another run.
-        live.goes_at(&pace);
         let provenance = format!("[{}, {}]", work.key.label(), work.run.alias());
         let (core, shadow) = (Arc::clone(core), spec.shadow);
         Ok(Self { core, template, registry, provenance, specs, takes_notes, cancel, live, pace, shadow })

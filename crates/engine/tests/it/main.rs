@@ -6,6 +6,7 @@ mod closing;
 mod deadlines;
 mod delivery;
 mod image;
+mod lanes;
 mod models;
 mod network;
 mod notices;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_engine::{Answer, Drain, Engine, EngineError, Home, Options, Request, Settings};
+use tidegate_engine::{Answer, Drain, Engine, EngineError, Home, LaneLimits, Options, Request, Settings};
 use tidegate_policy::Principal;
 use tidegate_protocol::{Connector, Limits, ModelRef, ReplyTarget, RunEventBody, RunSpec, Scope, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock};
@@ -40,6 +41,11 @@ async fn start(root: &Path) -> Engine {
 
 fn passing() -> Options {
     Options { models: Arc::new(network::Models), ..Options::passing(scope().tenant, Settings::default()) }
+}
+
+/// With so many places in the main lane.
+fn narrow(main: usize) -> Options {
+    Options { lanes: LaneLimits { main, ..LaneLimits::default() }, ..passing() }
 }
 
 /// An engine that stays, with these connectors.

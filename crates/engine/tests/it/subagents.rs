@@ -56,7 +56,7 @@ pub(crate) async fn crew(bench: &Bench<'_>, turns: Value, more: Value, main_lane
         .engine_with(config, |options| {
             options.toolbox = toolbox;
             options.stays = true;
-            options.main_lane = main_lane;
+            options.lanes.main = main_lane;
         })
         .await;
     Crew { engine, _script: folder }

@@ -71,8 +71,7 @@ async fn a_run_that_names_no_usable_model_fails_and_keeps_the_session_free() {
 async fn a_cancelled_run_that_waits_for_its_turn_ends_as_aborted() {
     let folder = tempfile::tempdir().unwrap();
     // One lane, taken by a run of another session that never ends by itself.
-    let engine =
-        start_with(folder.path(), tidegate_engine::Options { main_lane: 1, ..crate::passing() }).await;
+    let engine = start_with(folder.path(), crate::narrow(1)).await;
     let lane = engine.submit(crate::network::wedged("other")).await.unwrap();
     let cancel = Shutdown::new();
     cancel.request();
@@ -134,8 +133,7 @@ async fn aborting_a_run_under_way_frees_its_session_and_tells_whoever_follows() 
 #[tokio::test]
 async fn more_sessions_than_lanes_are_all_served() {
     let folder = tempfile::tempdir().unwrap();
-    let options = tidegate_engine::Options { main_lane: 2, ..crate::passing() };
-    let engine = start_with(folder.path(), options).await;
+    let engine = start_with(folder.path(), crate::narrow(2)).await;
     let asks = (0..40).map(|at| {
         let engine = engine.clone();
         async move { ask(&engine, &format!("s{}", at % 20), &format!("question {at}")).await }

@@ -34,6 +34,7 @@ pub(crate) async fn ask(State(gate): State<Gate>, request: Request) -> Answered 
         profile: ask.profile.as_deref(),
         timeout,
         thinking: ask.thinking,
+        lane: None,
     };
     let mut spec = engine.asked_spec(&key, &wish).await?;
     spec.shadow |= ask.dry_run;

@@ -13,8 +13,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 use serde::Serialize;
-use tidegate_engine::{EngineEvent, Events, Follower, Missed, RunChange};
-use tidegate_protocol::api::{Delta, Done, RunChanged};
+use tidegate_engine::{EngineEvent, Events, Follower, LaneWait, Missed, RunChange};
+use tidegate_protocol::api::{Delta, Done, RunChanged, RunWaits};
 use tidegate_protocol::{RunEvent, RunEventBody, RunId, RunState, SessionId, SessionKey};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -100,6 +100,10 @@ impl Feed {
                 Woken::Bus(Some(Ok(EngineEvent::Run(change)))) if change.key == self.key => {
                     self.change(change).await
                 }
+                Woken::Bus(Some(Ok(EngineEvent::Waits(wait)))) if wait.key == self.key => {
+                    self.waits(&wait);
+                    Ok(())
+                }
                 Woken::Bus(Some(Ok(_))) => Ok(()),
                 Woken::Run(Some(event)) => {
                     self.progress(&event);
@@ -166,6 +170,12 @@ impl Feed {
             self.put("done", &Done { run_id, messages, summaries });
         }
         Ok(())
+    }
+
+    fn waits(&mut self, wait: &LaneWait) {
+        let ahead = u32::try_from(wait.ahead).unwrap_or(u32::MAX);
+        let (run_id, lane, waited_ms) = (wait.run, wait.lane, wait.waited_ms);
+        self.put("waits", &RunWaits { run_id, lane, ahead, waited_ms });
     }
 
     fn progress(&mut self, event: &RunEvent) {

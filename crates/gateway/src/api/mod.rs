@@ -11,6 +11,7 @@ pub(crate) mod invoke;
 pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod messages;
+pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod runs;

@@ -7,6 +7,7 @@ use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::{Count, Counts, Me, Status};
 
 use crate::answer::{Answered, Refusal, json, json_with};
+use crate::api::metrics::lane_statuses;
 use crate::gate::{Gate, VERSION};
 
 pub(crate) async fn me(State(gate): State<Gate>) -> Answered {
@@ -30,6 +31,7 @@ pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
         problems: health.problems,
         channels: channel_list(&gate),
         services: service_list(&gate),
+        lanes: lane_statuses(&engine.lanes()),
         counts: Counts { sessions: stored.sessions, runs: count(stored.runs), outbox: count(stored.outbox) },
     })
 }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tidegate_config::schema::WakeMode;
 use tidegate_engine::{Wish, fence};
 use tidegate_policy::Principal;
-use tidegate_protocol::{OutboundTarget, ReplyTarget, RunId, SessionKey, ThinkingLevel, ToolUse};
+use tidegate_protocol::{Lane, OutboundTarget, ReplyTarget, RunId, SessionKey, ThinkingLevel, ToolUse};
 use tidegate_runtime::{iso_timestamp, new_id};
 use tidegate_storage::SessionChoice;
 
@@ -245,6 +245,8 @@ impl Task<'_> {
         let key = self.session(session)?;
         let mut spec = engine.asked_spec(&key, wish).await.map_err(Refusal::from)?;
         spec.tools = ToolUse { unattended: true, ..spec.tools };
+        // However many come, those who wait for an answer keep their places.
+        spec.lane = Some(Lane::Cron);
         let request = tidegate_engine::Request {
             principal: Principal::webhook(engine.tenant().clone(), &self.hook),
             key,

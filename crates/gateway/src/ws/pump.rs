@@ -110,6 +110,7 @@ impl Pump {
             }
             EngineEvent::Approval(approval) => approvals::tell(&self.gate, &approval),
             EngineEvent::Channel(_) | EngineEvent::Service(_) => self.gate.shared.hub.health_changed(),
+            EngineEvent::Waits(_) => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
-use tidegate_protocol::RunState;
+use tidegate_protocol::{Lane, RunState};
 
 use crate::house::{House, is, until};
 use crate::wire::{Call, Reply};
@@ -99,6 +99,8 @@ async fn what_came_of_work_is_told_in_the_main_conversation() {
     assert_eq!(reply.status, StatusCode::ACCEPTED);
     let work = until(&mut bus, is(&RunState::Completed)).await;
     assert_eq!(work.key.label(), "hook:b", "no webhook writes into the conversations of people");
+    let cron = house.engine.lanes().into_iter().find(|lane| lane.lane == Lane::Cron).unwrap();
+    assert!(cron.waits.count() > 0, "those who wait for an answer keep their places");
     let told = until(&mut bus, |change| change.key != work.key && change.state == RunState::Completed).await;
     assert_eq!(told.key.label(), "main");
 }

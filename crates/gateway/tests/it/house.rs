@@ -66,7 +66,7 @@ impl House {
         Self::with(None).await
     }
 
-    async fn with(said: Option<&serde_json::Value>) -> Self {
+    pub(crate) async fn with(said: Option<&serde_json::Value>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if let Some(said) = said {
             std::fs::write(folder.path().join("config.json5"), said.to_string()).unwrap();

@@ -12,6 +12,7 @@ mod lifecycle;
 mod login;
 mod manage;
 mod messages;
+mod metrics;
 mod models;
 mod openai;
 mod reference;

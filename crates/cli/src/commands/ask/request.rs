@@ -82,6 +82,7 @@ impl Request {
             profile: self.profile.as_deref(),
             timeout: self.timeout,
             thinking: self.thinking,
+            lane: None,
         }
     }
 

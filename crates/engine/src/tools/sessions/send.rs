@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_policy::{Permitted, Preparation, Prepared};
-use tidegate_protocol::{Place as Where, ReplyTarget, Risk, RunId, RunSpec, SessionKey, ToolUse};
+use tidegate_protocol::{Lane, Place as Where, ReplyTarget, Risk, RunId, RunSpec, SessionKey, ToolUse};
 use tidegate_storage::{RunFilter, RunRow, SessionChoice};
 use tidegate_tools::{Output, Place, Tool, ToolFailure, ToolSpec, Work, fence};
 
@@ -42,6 +42,13 @@ struct Args {
     /// How long to wait for the answer; 30 without it, 0 not at all.
     #[schemars(range(max = 3600))]
     timeout_seconds: Option<u32>,
+}
+
+impl Args {
+    /// Whether the caller waits for the answer.
+    fn waits(&self) -> bool {
+        self.timeout_seconds != Some(0)
+    }
 }
 
 pub(super) struct SessionsSend {
@@ -95,7 +102,7 @@ impl Tool for SessionsSend {
             commands: false,
             client_key: None,
             idempotency: Some(call_key(run.id, permitted.prepared().call())),
-            spec: spec(&caller, &run, &key).await?,
+            spec: spec(&caller, &run, &key, args.waits()).await?,
             reply: ReplyTarget::Session,
             // It may do less than the run under way there, so it is a run of its own.
             join: None,
@@ -103,11 +110,10 @@ impl Tool for SessionsSend {
         };
         let engine = Engine { core: Arc::clone(&caller.core) };
         let sent = engine.submit(request).await.map_err(failure)?;
-        let seconds = args.timeout_seconds.unwrap_or(USUAL_WAIT);
-        if seconds == 0 {
+        if !args.waits() {
             return Ok(accepted(&key, sent.run));
         }
-        let wait = Duration::from_secs(seconds.into());
+        let wait = Duration::from_secs(args.timeout_seconds.unwrap_or(USUAL_WAIT).into());
         let answered = wait_for(&caller.core, run.id, sent.follower, wait).await;
         Ok(came_of(&key, sent.run, answered.as_ref()))
     }
@@ -130,7 +136,7 @@ fn was_there(key: &SessionKey, mut runs: impl Iterator<Item = i64>, begun_at: i6
 
 /// What the call that started this run had answered, or would answer now.
 pub(super) fn answered(row: &RunRow, prepared: &Prepared, end: Option<&RunEnd>) -> Output {
-    let waits = read::<Args>(prepared.args()).is_ok_and(|args| args.timeout_seconds != Some(0));
+    let waits = read::<Args>(prepared.args()).is_ok_and(|args| args.waits());
     if waits { came_of(&row.key, row.id, end) } else { accepted(&row.key, row.id) }
 }
 
@@ -211,8 +217,9 @@ fn text(run: &RunRow, message: &str) -> String {
 }
 
 /// What the conversation is promised for this message: its own models, no more tools than the sender was given, and no
-/// side effects where the sender has none.
-async fn spec(caller: &Caller, run: &RunRow, key: &SessionKey) -> Result<RunSpec, ToolFailure> {
+/// side effects where the sender has none. One that somebody waits for has a lane of its own, so that a lane full of those
+/// who wait cannot keep it from beginning.
+async fn spec(caller: &Caller, run: &RunRow, key: &SessionKey, waits: bool) -> Result<RunSpec, ToolFailure> {
     let core = &caller.core;
     let chosen = core.store.session_settings(key).await.map_err(failure)?;
     let last = RunFilter { session: Some(key.clone()), limit: 1, ..RunFilter::default() };
@@ -225,6 +232,7 @@ async fn spec(caller: &Caller, run: &RunRow, key: &SessionKey) -> Result<RunSpec
         let usual = core.settings.run_spec(&key.scope, &Wish::default()).map_err(failure)?;
         core.settings.as_chosen(&key.scope, usual, &chosen)
     };
+    spec.lane = waits.then_some(Lane::Nested);
     narrow(&mut spec.tools, &run.spec.tools);
     spec.tools.unattended |= run.spec.tools.unattended;
     spec.shadow |= run.spec.shadow;

@@ -129,6 +129,8 @@ pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<Value, 
         model: params.model.as_deref(),
         timeout: params.timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         thinking: thinking(params.thinking.as_deref())?,
+        // Upstream has a lane for any name; here an unknown one is none.
+        lane: params.lane.as_deref().and_then(|lane| lane.parse().ok()),
         ..Wish::default()
     };
     let name = params.idempotency_key.as_str();

@@ -9,6 +9,7 @@ use tidegate_engine::Wish;
 use tidegate_storage::SessionFilter;
 
 use super::{keys, sessions};
+use crate::api::metrics::lane_statuses;
 use crate::gate::{Gate, VERSION};
 use crate::methods::{Caller, Nothing};
 use crate::ws::frame::WireError;
@@ -132,7 +133,7 @@ pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<Value, WireErro
             "paths": ["(database)"], "count": health["sessions"]["count"], "defaults": sessions::defaults(gate),
             "recent": health["sessions"]["recent"], "byAgent": [],
         },
-        "clients": gate.shared.hub.count(),
+        "clients": gate.shared.hub.count(), "lanes": lane_statuses(&gate.engine().lanes()),
     }))
 }
 

@@ -6,6 +6,7 @@ use tidegate_runtime::iso_timestamp;
 use tidegate_storage::BudgetFilter;
 
 use super::rows::{AuditQuery, ScopeKey, Scoped};
+use crate::api::metrics::lane_statuses;
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
 
@@ -72,7 +73,7 @@ pub(crate) async fn metrics_summary(caller: Caller, _: Scoped) -> Result<Value, 
     Ok(json!({
         "metrics": {
             "runsTotal": total, "runsFailed": of("failed"), "runsCompleted": of("completed"), "runs": runs,
-            "sessions": stored.sessions,
+            "sessions": stored.sessions, "lanes": lane_statuses(&engine.lanes()),
         },
     }))
 }
