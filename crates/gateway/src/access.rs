@@ -1,5 +1,7 @@
 //! Who may enter: the checks every request passes, and the proof each route wants.
 
+use std::panic::AssertUnwindSafe;
+
 use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HeaderName, ORIGIN, REFERRER_POLICY,
@@ -8,12 +10,15 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 use tidegate_protocol::ErrorCode;
+use tidegate_runtime::fault;
 
 use crate::answer::{Refusal, dress, language};
 use crate::checks::Stranger;
 use crate::cookie;
 use crate::gate::{Entrance, Gate};
+use crate::hooks;
 
 /// What a route wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +53,7 @@ pub(crate) async fn door(State(gate): State<Gate>, request: Request, next: Next)
         Entrance::Control => None,
     };
     let response = match stranger {
-        None => next.run(request).await,
+        None => handled(&gate, &path, request, next).await,
         Some(stranger) => turn_away(stranger).into_response(),
     };
     let mut response = dress(response, &path, language);
@@ -58,6 +63,22 @@ pub(crate) async fn door(State(gate): State<Gate>, request: Request, next: Next)
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What the handlers answer. One that panics answers 500, in the words of its address, and nobody else feels it.
+async fn handled(gate: &Gate, path: &str, request: Request, next: Next) -> Response {
+    let answer = async {
+        fault::pause("gateway.http.entered").await;
+        next.run(request).await
+    };
+    let Ok(response) = AssertUnwindSafe(answer).catch_unwind().await else {
+        let message = "the request failed because of a fault in the gateway; its log says where";
+        if gate.shared.hooks.as_ref().is_some_and(|hooks| hooks.below(path).is_some()) {
+            return hooks::unheard(StatusCode::INTERNAL_SERVER_ERROR, message);
+        }
+        return Refusal::new(ErrorCode::Internal, message).into_response();
+    };
     response
 }
 

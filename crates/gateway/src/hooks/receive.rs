@@ -58,15 +58,19 @@ impl From<Refusal> for Unheard {
 pub(crate) async fn receive(gate: &Gate, hooks: &Hooks, name: &str, request: Request) -> Response {
     let answered = match handle(gate, hooks, name, request).await {
         Ok((status, answer)) => json_with(status, &answer),
-        Err(Unheard { status, message }) => {
-            json_with(status, &json!({ "ok": false, "error": message })).map(|mut response| {
-                if status == StatusCode::METHOD_NOT_ALLOWED {
-                    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-                }
-                response
-            })
-        }
+        Err(Unheard { status, message }) => return unheard(status, &message),
     };
+    answered.unwrap_or_else(Refusal::into_response)
+}
+
+/// What the sender of a webhook reads that came to nothing.
+pub(crate) fn unheard(status: StatusCode, message: &str) -> Response {
+    let answered = json_with(status, &json!({ "ok": false, "error": message })).map(|mut response| {
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    });
     answered.unwrap_or_else(Refusal::into_response)
 }
 

@@ -129,11 +129,11 @@ methods! {
             "sessions.observer.visibility" Read Harmless (About) -> Value = quiet::ok;
             "controlUi.sessionPullRequests.subscribe" Read Harmless (About) -> Value = quiet::subscribed;
             "users.prefs.get" Read Harmless (About) -> Value = quiet::prefs;
-            "board.get" Read Harmless (About) -> Value = quiet::board;
-            "sessions.viewers.set" Read Harmless (About) -> Value = quiet::viewers;
+            "board.get" Read Harmless (quiet::AboutOne) -> Value = quiet::board;
+            "sessions.viewers.set" Read Harmless (quiet::AboutSome) -> Value = quiet::viewers;
             "sessions.github.options" Read Harmless (About) -> Value = quiet::github;
             "talk.catalog" Read Harmless (About) -> Value = quiet::talk;
-            "session.members.listEvidence" Read Harmless (About) -> Value = quiet::members;
+            "session.members.listEvidence" Read Harmless (quiet::AboutOne) -> Value = quiet::members;
             "sessions.groups.list" Read Harmless (About) -> Value = quiet::groups;
             "sessions.groups.defaults" Read Harmless (About) -> Value = quiet::group_defaults;
             "mentions.list" Read Harmless (About) -> Value = quiet::mentions;

@@ -5,7 +5,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::dialect::openclaw::config::merge;
 use crate::methods;
 use crate::methods::validate::{self, Unnamed};
 use crate::ws::device::{Form, PublicKey, Signed};
@@ -96,5 +95,5 @@ pub fn is_local(address: &str, headers: &[(String, String)]) -> bool {
 
 /// A merge patch.
 pub fn merged(base: &Value, patch: &Value) -> Value {
-    merge(base, patch)
+    tidegate_config::merged(base, patch)
 }
