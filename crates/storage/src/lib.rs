@@ -14,6 +14,7 @@ mod inbox;
 mod instance;
 mod join;
 mod journal;
+mod keys;
 mod lease;
 mod ledger;
 mod library;
@@ -43,6 +44,7 @@ pub use journal::{
     Absorb, Absorbed, Context, ContextLimits, ContextReader, Journal, MOST_ABSORBED, NewCompaction, NewEntry,
     NewToolRun, PICTURE_BYTES, Step, ToolOutcome,
 };
+pub use keys::Keys;
 pub use lease::{Fence, Lease, Owner};
 pub use ledger::{Ledger, Meter, NewCall, UsageFilter, UsageGroup, UsageRow};
 pub use library::{
@@ -84,6 +86,7 @@ pub trait Store:
     + Standings
     + Approvals
     + Sessions
+    + Keys
 {
 }
 
@@ -101,5 +104,6 @@ impl<T> Store for T where
         + Standings
         + Approvals
         + Sessions
+        + Keys
 {
 }

@@ -13,7 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tidegate_config::schema::WakeMode;
 use tidegate_engine::{Wish, fence};
 use tidegate_policy::Principal;
-use tidegate_protocol::{OutboundTarget, ReplyTarget, RunId, SessionKey, ThinkingLevel, ToolUse};
+use tidegate_protocol::{
+    Logged, OutboundTarget, ReplyTarget, RunCommand, RunId, SessionKey, ThinkingLevel, ToolUse,
+};
 use tidegate_runtime::{iso_timestamp, new_id};
 use tidegate_storage::SessionChoice;
 
@@ -184,9 +186,10 @@ struct Task<'a> {
 
 impl Task<'_> {
     async fn wake(self, text: String, mode: WakeMode) -> Result<(StatusCode, Value), Unheard> {
-        check_mode(mode)?;
         let text = fenced(&self.hook, &text);
-        self.submit(MAIN, text, &Wish::default(), ReplyTarget::Session).await?;
+        let unanswered = RunCommand::Say { text: String::new(), logged: Some(Logged::Question) };
+        let command = waits_for_heartbeat(mode).then_some(unanswered);
+        self.submit(MAIN, text, &Wish::default(), command, ReplyTarget::Session).await?;
         Ok((StatusCode::OK, json!({ "ok": true, "mode": mode })))
     }
 
@@ -207,7 +210,7 @@ impl Task<'_> {
         // No webhook writes into the conversations of people.
         let session = if session.starts_with(PREFIX) { session } else { format!("{PREFIX}{session}") };
         let reply = self.reply(&work, name)?;
-        let run = self.submit(&session, text, &wish, reply).await?;
+        let run = self.submit(&session, text, &wish, None, reply).await?;
         Ok((StatusCode::ACCEPTED, json!({ "ok": true, "runId": run })))
     }
 
@@ -243,12 +246,14 @@ impl Task<'_> {
         session: &str,
         text: String,
         wish: &Wish<'_>,
+        command: Option<RunCommand>,
         reply: ReplyTarget,
     ) -> Result<RunId, Unheard> {
         let engine = self.gate.engine();
         let key = self.session(session)?;
         let mut spec = engine.asked_spec(&key, wish).await.map_err(Refusal::from)?;
         spec.tools = ToolUse { unattended: true, ..spec.tools };
+        spec.command = command;
         let request = tidegate_engine::Request {
             principal: Principal::webhook(engine.tenant().clone(), &self.hook),
             key,
@@ -280,7 +285,7 @@ fn level(text: &str) -> Result<ThinkingLevel, Unheard> {
 fn check_mode(mode: WakeMode) -> Result<(), Unheard> {
     if waits_for_heartbeat(mode) {
         let message =
-            "there are no heartbeats in this version, so nothing can wait for the next one; send mode now";
+            "there are no heartbeats in this version, so work cannot wait for the next one; send mode now";
         return Err(Unheard::new(StatusCode::NOT_IMPLEMENTED, message));
     }
     Ok(())

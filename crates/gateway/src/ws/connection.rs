@@ -85,6 +85,7 @@ async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<
             let answer = frame::response(&request.id, &frame::to_json(&hello));
             socket.send(Message::Text(answer.into())).await.ok()?;
             join(gate, &peer);
+            gate.shared.hub.talk.tell(&peer);
             Some(peer)
         }
         Err(away) => send_away(socket, &request.id, away).await,

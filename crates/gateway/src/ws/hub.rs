@@ -18,6 +18,8 @@ use super::peer::{Audience, Peer};
 use super::scope::Need;
 use crate::dialect::openclaw::nodes::Nodes;
 use crate::dialect::openclaw::questions::Questions;
+use crate::dialect::openclaw::talk::Talk;
+use crate::methods::once::Once;
 
 /// Clients at once.
 pub(crate) const CLIENTS: usize = 20_000;
@@ -79,6 +81,10 @@ pub(crate) struct Hub {
     pub(crate) devices: Devices,
     pub(crate) nodes: Nodes,
     pub(crate) questions: Questions,
+    /// Calls with a key that are under way.
+    pub(crate) once: Once,
+    /// What was last said about talking.
+    pub(crate) talk: Talk,
 }
 
 impl Hub {
@@ -97,6 +103,8 @@ impl Hub {
             devices,
             nodes: Nodes::default(),
             questions: Questions::default(),
+            once: Once::default(),
+            talk: Talk::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod house;
 pub(crate) mod rows;
+pub(crate) mod rules;
 mod story;
 
 use std::sync::Arc;
@@ -114,7 +115,7 @@ pub(crate) async fn call(caller: Caller, request: &Request) -> Result<String, Wi
     permitted.map_err(|message| WireError::new("FORBIDDEN", message))?;
     let params = request.params.clone().unwrap_or_else(|| json!({}));
     let key = params["idempotencyKey"].as_str().is_some_and(|key| !key.trim().is_empty());
-    if method.repeat == Repeat::Keyed && !key {
+    if matches!(method.repeat, Repeat::Keyed | Repeat::Run) && !key {
         return Err(WireError::invalid(format!("{name} needs an idempotencyKey")));
     }
     if let Some(tenant) = params["tenantId"].as_str()
