@@ -1,5 +1,6 @@
 //! Who may enter: the checks every request passes, and the proof each route wants.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
 use axum::extract::{Request, State};
@@ -19,6 +20,7 @@ use crate::checks::Stranger;
 use crate::cookie;
 use crate::gate::{Entrance, Gate};
 use crate::hooks;
+use crate::ws::ComesFrom;
 
 /// What a route wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub(crate) struct Guard {
     pub(crate) access: Access,
 }
 
+/// What whoever guesses is told.
+pub(crate) const TOO_MANY_WRONG: &str = "too many wrong tokens came from this address; wait a minute";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'";
@@ -96,13 +100,14 @@ fn turn_away(stranger: Stranger) -> Refusal {
 
 /// Wants the route's proof before the handler sees the request.
 pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match admit(&guard, request.method(), request.headers()) {
+    let from = request.extensions().get::<ComesFrom>().map(|from| from.0);
+    match admit(&guard, request.method(), request.headers(), from) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+fn admit(guard: &Guard, method: &Method, headers: &HeaderMap, from: Option<IpAddr>) -> Result<(), Refusal> {
     let Guard { gate, access } = guard;
     if *access == Access::Open || matches!(gate.entrance, Entrance::Control) {
         return Ok(());
@@ -116,6 +121,8 @@ fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refu
         let given = given.to_str().ok().and_then(bearer);
         return if given.is_some_and(|given| token.is(given)) {
             Ok(())
+        } else if gate.shared.guesses.wrong(from, gate.shared.now()) {
+            Err(Refusal::new(ErrorCode::TooManyRequests, TOO_MANY_WRONG))
         } else {
             Err(unauthorized("the token is wrong; it is in credentials/local-token of the home"))
         };

@@ -23,12 +23,14 @@ use super::action::{Action, Work};
 use super::mapping::{apply, waits_for_heartbeat};
 use super::template::Facts;
 use super::{AgentPayload, Hooks, Token, WakePayload, token_of};
+use crate::access::TOO_MANY_WRONG;
 use crate::answer::{Refusal, json_with};
 use crate::body;
 use crate::gate::Gate;
 use crate::names::answering_key_of;
 use crate::presence::Leaving;
 use crate::token::same_secret;
+use crate::ws::ComesFrom;
 
 /// The agent's main conversation.
 const MAIN: &str = "main";
@@ -83,7 +85,7 @@ async fn handle(
     request: Request,
 ) -> Result<(StatusCode, Value), Unheard> {
     let (parts, content) = request.into_parts();
-    prove(hooks, &parts)?;
+    prove(gate, hooks, &parts)?;
     if parts.method != Method::POST {
         return Err(Unheard::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent with POST"));
     }
@@ -105,11 +107,17 @@ async fn handle(
     }
 }
 
-fn prove(hooks: &Hooks, parts: &Parts) -> Result<(), Unheard> {
+fn prove(gate: &Gate, hooks: &Hooks, parts: &Parts) -> Result<(), Unheard> {
     let refused = |message: &str| Unheard::new(StatusCode::UNAUTHORIZED, message);
     match token_of(&parts.headers, parts.uri.query()) {
         Token::Header(given) if same_secret(hooks.token.expose(), given) => Ok(()),
-        Token::Header(_) => Err(refused("the token is wrong; it is hooks.token of the configuration")),
+        Token::Header(_) => {
+            let from = parts.extensions.get::<ComesFrom>().map(|from| from.0);
+            if gate.shared.guesses.wrong(from, gate.shared.now()) {
+                return Err(Unheard::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_WRONG));
+            }
+            Err(refused("the token is wrong; it is hooks.token of the configuration"))
+        }
         Token::Address => Err(refused(
             "a token in the address is refused: logs keep it. Send it as `Authorization: Bearer` or `x-tidegate-token`",
         )),

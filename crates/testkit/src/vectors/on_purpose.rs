@@ -12,6 +12,33 @@ const TABLE: &[(&str, Matcher, &str)] = &[
         "what a proxy's header says can be made up: whoever comes through one is not local",
     ),
     (
+        "gateway_auth",
+        |case, ours| case["in"]["auth"]["mode"] == "password" && ours["ok"] == false,
+        "a home has one random token and no password, so a password lets nobody in",
+    ),
+    (
+        "gateway_auth",
+        |case, ours| case["err"]["name"] == "RangeError" && ours["reason"] == "token_mismatch",
+        "a wrong token of another length is a wrong token and no fault",
+    ),
+    (
+        "session_store_key",
+        |case, ours| case["in"]["sessionKey"] == "" && *ours == "agent:main:main",
+        "no name means the main conversation",
+    ),
+    (
+        "session_store_key",
+        |case, ours| {
+            case["out"] == "global" && (*ours == "agent:main:global" || text_of(ours).contains("scope"))
+        },
+        "every conversation belongs to an agent; there is none for all of them",
+    ),
+    (
+        "session_store_key",
+        |case, ours| !case["in"]["cfg"]["session"]["mainKey"].is_null() && *ours != case["out"],
+        "the main conversation has one name that no key changes",
+    ),
+    (
         "device_verify",
         |case, ours| text(&case["in"], "publicKey").is_empty() && ours["ok"] == false,
         "what is no key has no name",
@@ -156,6 +183,10 @@ const TABLE: &[(&str, Matcher, &str)] = &[
 pub(super) fn reason(group: &str, case: &Value, ours: &Value) -> Option<&'static str> {
     let row = TABLE.iter().find(|(name, matches, _)| *name == group && matches(case, ours));
     row.map(|(_, _, reason)| *reason)
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn text<'c>(case: &'c Value, field: &str) -> &'c str {

@@ -147,3 +147,15 @@ fn the_socket_is_asked_as_its_clients_ask_it() {
         (0, 1, 0)
     );
 }
+
+/// The recorded cases about the gateway. Whatever is not as recorded is named here.
+#[test]
+fn the_recorded_cases_about_the_gateway_are_as_recorded_but_for_these() {
+    let report = run(include_str!("../../fixtures/vectors/gateway.json")).unwrap();
+    let mut named: Vec<&str> =
+        report.lines.iter().filter_map(|line| line.split_once(": ").map(|(name, _)| name)).collect();
+    named.sort_unstable();
+    let on_purpose = ["?"];
+    assert_eq!(named, on_purpose, "{}", report.text());
+    assert_eq!(report.failed, 0);
+}

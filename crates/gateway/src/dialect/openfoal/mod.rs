@@ -17,7 +17,7 @@ use crate::gate::Gate;
 use crate::methods::validate::{self, Unnamed};
 use crate::methods::{self, Caller, Repeat};
 use crate::ws::connect::Client;
-use crate::ws::connection::{Arrival, close, first_text, join};
+use crate::ws::connection::{Arrival, close, first_text, join, too_many_wrong};
 use crate::ws::frame::{self, Request, WireError};
 use crate::ws::handshake::CLOSE_POLICY;
 use crate::ws::peer::{Dialect, NewPeer, Peer};
@@ -80,6 +80,9 @@ fn connect(gate: &Gate, request: &Request, arrival: Arrival) -> Result<Peer, Wir
     let given = params["auth"]["token"].as_str().or_else(|| params["authToken"].as_str());
     let token = gate.shared.options.token.as_ref();
     if !arrival.control && !given.zip(token).is_some_and(|(given, token)| token.is(given)) {
+        if given.is_some() && gate.shared.guesses.wrong(arrival.from, gate.shared.now()) {
+            return Err(too_many_wrong("UNAUTHORIZED"));
+        }
         let message = "the token is missing or wrong; it is in credentials/local-token of the home";
         return Err(WireError::new("UNAUTHORIZED", message));
     }
