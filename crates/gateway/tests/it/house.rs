@@ -109,7 +109,7 @@ impl House {
 
     async fn in_folder(folder: TempDir, connectors: Vec<Arc<dyn Connector>>) -> Self {
         let home = Home::at(folder.path());
-        let lock = home.lock(Duration::ZERO, "test").await.unwrap();
+        let lock = home.lock(LONG, "test").await.unwrap();
         let place = Location::Sqlite { path: home.database() };
         let OpenStore::Sqlite(store) = place.open(1).await.unwrap() else { unreachable!("a SQLite place") };
         let config = ConfigFile::new(home.config_file(), home.revisions());

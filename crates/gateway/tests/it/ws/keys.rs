@@ -53,6 +53,7 @@ async fn whatever_comes_in_whichever_order_a_key_means_what_it_first_meant() {
         let mut expected = 0;
         for _ in 0..40 {
             if dice.below(12) == 0 {
+                drop(client);
                 house = house.reopened().await;
                 client = foal(&house).await;
             }
