@@ -238,9 +238,18 @@ impl Hub {
 
     /// Closes every connection of a device.
     pub(crate) fn remove_device(&self, device: &str) {
-        for peer in self.peers().values().filter(|peer| peer.device.as_deref() == Some(device)) {
-            peer.outbox.end(Ending::Removed);
-        }
+        self.end_of(device, |_| true);
+    }
+
+    /// Closes every connection of a device but the one that asks for it.
+    pub(crate) fn remove_others(&self, device: &str, asking: &Peer) {
+        self.end_of(device, |peer| peer.number != asking.number);
+    }
+
+    fn end_of(&self, device: &str, ends: impl Fn(&Peer) -> bool) {
+        let peers = self.peers();
+        let of_device = peers.values().filter(|peer| peer.device.as_deref() == Some(device));
+        of_device.filter(|peer| ends(peer)).for_each(|peer| peer.outbox.end(Ending::Removed));
     }
 
     /// Where the broadcasts stand.

@@ -177,6 +177,8 @@ pub(crate) async fn rotate(caller: Caller, params: TokenOf) -> Result<Value, Wir
     let unknown = || WireError::invalid("unknown deviceId/role");
     let grant = grant.ok_or_else(unknown)?;
     let (token, _) = gate.shared.hub.devices.token(&device_id, &role).ok_or_else(unknown)?;
+    // Whoever entered with the token before has to show the new one.
+    gate.shared.hub.remove_others(&device_id, &caller.peer);
     Ok(json!({
         "deviceId": device_id, "role": role, "token": token, "scopes": grant.scopes,
         "rotatedAtMs": grant.rotated_at_ms,

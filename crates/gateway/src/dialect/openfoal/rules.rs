@@ -102,7 +102,7 @@ async fn said(gate: &Gate, patch: Option<Value>) -> Result<Said, WireError> {
         Ok(Said {
             config: loaded.config,
             hash: loaded.hash,
-            version: newest.as_ref().map_or(1, |revision| revision.number),
+            version: newest.as_ref().map_or(0, |revision| revision.number),
             changed_at: newest.map(|revision| revision.saved_at_ms),
         })
     };

@@ -263,3 +263,36 @@ async fn a_thousand_guesses_are_told_to_wait_and_lock_nobody_out() {
     let wrong = house.call("GET", "/v1/models").with("authorization", "Bearer wrong").send().await;
     assert_eq!(wrong.status.as_u16(), 401, "a minute later it is a mistake again");
 }
+
+#[tokio::test]
+async fn a_token_that_was_renewed_or_taken_away_is_void_at_once() {
+    let house = House::open().await;
+    let mut admin = operator(&house).await;
+    let device = Device::new(6);
+    let enter = |token: &str| {
+        let mut params = program(&house, &["operator.read"]);
+        params["auth"] = json!({ "token": token });
+        device.sign(params, 1, "", house.clock.now_ms())
+    };
+    let (first, hello) = entered(&house, enter(&house.token)).await;
+    let old = hello["auth"]["deviceToken"].as_str().unwrap().to_owned();
+    let (mut with_old, _) = entered(&house, enter(&old)).await;
+    drop(first);
+    let of = json!({ "deviceId": device.id(), "role": "operator" });
+    let new = admin.payload("device.token.rotate", of.clone()).await["token"].as_str().unwrap().to_owned();
+    assert_eq!(last(&mut with_old).await, (1008, "device removed".to_owned()));
+    assert_eq!(told(&house, &enter(&old)).await["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH");
+    let (mut with_new, _) = entered(&house, enter(&new)).await;
+    admin.payload("device.token.revoke", of).await;
+    assert_eq!(last(&mut with_new).await, (1008, "device removed".to_owned()));
+    assert_eq!(told(&house, &enter(&new)).await["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH");
+}
+
+/// How a socket ends.
+async fn last(client: &mut Client) -> (u16, String) {
+    loop {
+        if let Read::Closed(code, reason) = client.read().await {
+            return (code, reason);
+        }
+    }
+}
