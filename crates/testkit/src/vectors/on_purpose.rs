@@ -28,14 +28,15 @@ const TABLE: &[(&str, Matcher, &str)] = &[
     ),
     (
         "session_store_key",
-        |case, ours| {
-            case["out"] == "global" && (*ours == "agent:main:global" || text_of(ours).contains("scope"))
-        },
+        |case, ours| case["out"] == "global" && (*ours == "agent:main:global" || *ours == "unknown key"),
         "every conversation belongs to an agent; there is none for all of them",
     ),
     (
         "session_store_key",
-        |case, ours| !case["in"]["cfg"]["session"]["mainKey"].is_null() && *ours != case["out"],
+        |case, ours| {
+            let named = !case["in"]["cfg"]["session"]["mainKey"].is_null();
+            named && (*ours == "unknown key" || *ours == "agent:main:main")
+        },
         "the main conversation has one name that no key changes",
     ),
     (
@@ -183,10 +184,6 @@ const TABLE: &[(&str, Matcher, &str)] = &[
 pub(super) fn reason(group: &str, case: &Value, ours: &Value) -> Option<&'static str> {
     let row = TABLE.iter().find(|(name, matches, _)| *name == group && matches(case, ours));
     row.map(|(_, _, reason)| *reason)
-}
-
-fn text_of(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 fn text<'c>(case: &'c Value, field: &str) -> &'c str {
