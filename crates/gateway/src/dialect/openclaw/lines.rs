@@ -24,7 +24,7 @@ use crate::token::random_text;
 use crate::ws::frame::WireError;
 
 /// How long a line may wait behind the run under way before its caller is told that it waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// What stands before a word to an agent that no person wrote as a message.
 const SYSTEM: &str = "System event: ";
 

@@ -168,20 +168,19 @@ fn policy_patch(config: &Config, patch: PolicyPatch) -> Result<Value, WireError>
             "bashMode cannot be changed here; what commands are held to is `sandbox` in the configuration";
         return Err(WireError::invalid(message));
     }
+    let full = config.tools.profile == ToolProfile::Full;
     match patch.tool_default {
-        None => {}
         Some(Decision::Allow) => {
             tools.insert("profile".into(), json!(ToolProfile::Full));
         }
-        Some(Decision::Deny) => {
-            // A narrower profile than all denies by default already.
-            if config.tools.profile == ToolProfile::Full {
-                tools.insert("profile".into(), json!(ToolProfile::default()));
-            }
+        Some(Decision::Deny) if full => {
+            tools.insert("profile".into(), json!(ToolProfile::default()));
         }
         Some(Decision::ApprovalRequired) => {
             return Err(WireError::invalid("toolDefault must be deny or allow"));
         }
+        // A narrower profile than all denies by default already.
+        Some(Decision::Deny) | None => {}
     }
     if let Some(decision) = patch.high_risk {
         tools.insert("highRisk".into(), json!(decision.mode()));
