@@ -424,6 +424,8 @@ callTimeoutMs?: number | null, };
 
 export type LogLine = { seq: number, role: Role, text: string, at: number, runId: RunId, };
 
+export type Logged = "question" | "answer";
+
 export type Login = { code: string, };
 
 export type LoginLink = { link: string, };
@@ -562,7 +564,11 @@ export type Role = "user" | "assistant" | "toolResult";
 
 export type RunChanged = { runId: RunId, state: RunState, text: string, key?: string | null, at: number, attempt: number, error?: ErrorBody | null, };
 
-export type RunCommand = { "command": "reset" } | { "command": "compact", instructions?: string | null, } | { "command": "say", text: string, };
+export type RunCommand = { "command": "reset" } | { "command": "compact", instructions?: string | null, } | { "command": "say", text: string, 
+/**
+ * The one line of the turn that joins the log; none does when absent.
+ */
+logged?: Logged | null, };
 
 export type RunEvent = { runId: RunId, attempt: number, 
 /**
@@ -732,7 +738,7 @@ address: string | null, ready: boolean, problems: Array<string>, channels: unkno
  */
 lanes: Array<LaneStatus>, counts: Counts, };
 
-export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
+export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "injected";
 
 export type StopRuns = { 
 /**

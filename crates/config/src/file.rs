@@ -13,6 +13,7 @@ use crate::edit::{self, Change, NEW_FILE, TextError};
 use crate::env::Env;
 use crate::error::{EditError, LoadError, StoreError};
 use crate::load::{self, Loaded, Origin, Outcome};
+use crate::patch::merged;
 use crate::path::{self, KeyPath};
 use crate::problem::{Problem, ProblemKind};
 use crate::redact::redact;
@@ -177,13 +178,40 @@ impl ConfigFile {
 
     /// Changes every key that a merge patch names, all of them or none, and checks the result as [`edit`](Self::edit)
     /// does.
-    pub fn patch(&self, patch: &Value, base_hash: &str, env: &Env, now_ms: i64) -> Result<Edited, EditError> {
+    pub fn patch(
+        &self,
+        patch: &Value,
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
+        self.become_what(&|document| merged(document, patch), base_hash, env, now_ms)
+    }
+
+    /// Makes the file say this and nothing else. What it says already stays as it is written.
+    pub fn replace(
+        &self,
+        wanted: &Value,
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
+        self.become_what(&|_| wanted.clone(), base_hash, env, now_ms)
+    }
+
+    fn become_what(
+        &self,
+        wanted: &dyn Fn(&Value) -> Value,
+        base_hash: Option<&str>,
+        env: &Env,
+        now_ms: i64,
+    ) -> Result<Edited, EditError> {
         let changed = |text: &str| {
             let document = crate::document::parse(text).map_err(TextError::Unreadable)?;
-            let changes = crate::patch::changes(&document, patch).map_err(TextError::Path)?;
+            let changes = crate::patch::changes(&document, &wanted(&document)).map_err(TextError::Path)?;
             all(text, &changes)
         };
-        self.rewrite(&changed, Some(base_hash), env, now_ms)
+        self.rewrite(&changed, base_hash, env, now_ms)
     }
 
     fn rewrite(

@@ -36,6 +36,7 @@ pub use error::{EditError, LoadError, StoreError};
 pub use file::{ConfigFile, Edited, Reveal, Secrets};
 pub use format::duration_ms;
 pub use load::{Loaded, Origin};
+pub use patch::merged;
 pub use path::{KeyPath, PathError};
 pub use problem::{Problem, ProblemKind, code};
 pub use reference::reference_markdown;

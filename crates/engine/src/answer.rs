@@ -17,7 +17,7 @@ pub async fn said(
     tenant: &TenantId,
     row: &RunRow,
 ) -> Result<Option<String>, StoreError> {
-    if let Some(RunCommand::Say { text }) = &row.spec.command {
+    if let Some(RunCommand::Say { text, .. }) = &row.spec.command {
         return Ok(Some(text.clone()));
     }
     let (Some(session), Some((first, last))) = (row.session, row.entries) else { return Ok(None) };
@@ -69,7 +69,7 @@ impl Core {
     fn answer_of_command(&self, row: &RunRow, command: &RunCommand) -> Answer {
         let text = match command {
             RunCommand::Reset => texts::NEW_SESSION.in_language(self.settings.language()).to_owned(),
-            RunCommand::Say { text } => text.clone(),
+            RunCommand::Say { text, .. } => text.clone(),
             RunCommand::Compact { .. } => String::new(),
         };
         let session_name = row.session.map(|session| session.to_string()).unwrap_or_default();

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tidegate_agent::{Desk as _, StepLimit};
 use tidegate_protocol::{
-    Origin, ReplyTarget, StopReason, ToolCall, ToolError, ToolErrorCode, ToolResult, Usage,
+    Block, EntryBody, Logged, Message, Origin, ReplyTarget, RunCommand, StopReason, ToolCall, ToolError,
+    ToolErrorCode, ToolResult, Usage,
 };
-use tidegate_storage::{Ending, Finish, Finished, Lease, NewCall, NewPart, StoreError};
+use tidegate_runtime::new_id;
+use tidegate_storage::{Ending, Finish, Finished, Lease, NewCall, NewEntry, NewPart, StoreError};
 
 use crate::desk::RunDesk;
 use crate::error::EngineError;
@@ -65,6 +67,7 @@ impl Core {
                 ..Finish::bare(Ending::Completed(answer.origin.clone()), principal, now)
             },
             End::Done { text, closes_session } => Finish {
+                entries: self.logged(work, now)?,
                 parts: self.reply_parts(work, &Ok(text.clone())).await?,
                 closes_session: *closes_session,
                 ..Finish::bare(Ending::Completed(of_command()), principal, now)
@@ -93,6 +96,25 @@ impl Core {
             }
         };
         Ok(finish)
+    }
+
+    /// The line that a turn without a model leaves in the log.
+    fn logged(&self, work: &Work, now: i64) -> Result<Vec<NewEntry>, EngineError> {
+        let Some(RunCommand::Say { text, logged: Some(logged) }) = &work.spec.command else {
+            return Ok(Vec::new());
+        };
+        let message = match logged {
+            Logged::Question => work.input.clone(),
+            Logged::Answer => Message::Assistant {
+                content: vec![Block::text(text)],
+                origin: of_command(),
+                usage: Usage::default(),
+                stop_reason: StopReason::Injected,
+                error_message: None,
+                timestamp: now,
+            },
+        };
+        Ok(vec![NewEntry { id: new_id(self.clock.as_ref())?, body: EntryBody::Message(message) }])
     }
 
     /// What whoever waits is told.

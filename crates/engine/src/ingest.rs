@@ -205,7 +205,7 @@ impl Core {
             session: self.settings.log_of_now(&work.key, now),
             new_session: NewSession { id: session, alias: Some(session.alias()) },
             // The same id twice is the same message, whatever else differs.
-            idempotency: Some(Idempotency::new(name, b"inbound", self.remembered_until(now))),
+            idempotency: Some(Idempotency::new(name, b"inbound", self.redelivered_until(now))),
             inbound: None,
             reservation: None,
             ephemeral: false,

@@ -23,6 +23,7 @@ mod hushed;
 mod identity;
 mod ingest;
 mod journal;
+mod keys;
 mod lanes;
 mod live;
 mod mcp;

@@ -105,7 +105,7 @@ impl Core {
                 let text = texts::NEW_SESSION.in_language(self.settings.language()).to_owned();
                 return End::Done { text, closes_session: true };
             }
-            Some(RunCommand::Say { text }) => {
+            Some(RunCommand::Say { text, .. }) => {
                 return End::Done { text: text.clone(), closes_session: false };
             }
             Some(RunCommand::Compact { .. }) | None => {}

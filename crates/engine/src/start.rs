@@ -53,8 +53,10 @@ pub struct Retention {
     /// How long a part may wait to go out.
     pub outbox: Duration,
     pub ephemeral: Duration,
-    /// How long a network's message id, or a caller's key, is remembered.
+    /// How long a caller's key is remembered.
     pub idempotency: Duration,
+    /// How long a network's message id is: networks deliver again for days.
+    pub redelivery: Duration,
 }
 
 impl Default for Retention {
@@ -64,7 +66,8 @@ impl Default for Retention {
             settled: Duration::from_secs(7 * 24 * HOUR),
             outbox: Duration::from_secs(24 * HOUR),
             ephemeral: Duration::from_secs(24 * HOUR),
-            idempotency: Duration::from_secs(7 * 24 * HOUR),
+            idempotency: Duration::from_secs(24 * HOUR),
+            redelivery: Duration::from_secs(7 * 24 * HOUR),
         }
     }
 }

@@ -83,7 +83,7 @@ impl Engine {
             return Err(EngineError::Closing);
         }
         let text = std::mem::take(&mut request.text);
-        let fingerprint = fingerprint(&request.key, &text, &request.spec);
+        let fingerprint = fingerprint(&request, &text);
         let Plan { first, main, ignored: _, ends } = if request.commands {
             let writer = Writer {
                 principal: &request.principal,
@@ -288,13 +288,21 @@ pub(crate) fn before(key: &str) -> String {
 }
 
 /// What an idempotency key stands for.
-fn fingerprint(key: &SessionKey, text: &str, spec: &RunSpec) -> Vec<u8> {
+fn fingerprint(request: &Request, text: &str) -> Vec<u8> {
+    let Request { key, spec, reply, .. } = request;
     let mut known = format!("{key}\n{text}").into_bytes();
+    if let Some(command) = &spec.command {
+        known.extend(serde_json::to_vec(&(command, reply)).unwrap_or_default());
+    }
     if let Some(brought) = &spec.brought {
         // What cannot be written could not be stored with the run either.
         known.extend(serde_json::to_vec(&brought.at(0)).unwrap_or_default());
     }
     known
+}
+
+fn after(now: i64, time: Duration) -> i64 {
+    now.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Core {
@@ -348,7 +356,12 @@ impl Core {
 
     /// Until when a key that came now stands for its request.
     pub(crate) fn remembered_until(&self, now: i64) -> i64 {
-        now.saturating_add(i64::try_from(self.retention.idempotency.as_millis()).unwrap_or(i64::MAX))
+        after(now, self.retention.idempotency)
+    }
+
+    /// The same for what a network delivered.
+    pub(crate) fn redelivered_until(&self, now: i64) -> i64 {
+        after(now, self.retention.redelivery)
     }
 
     /// Ends the run if it has not begun by then.

@@ -1,5 +1,8 @@
 //! Who may enter: the checks every request passes, and the proof each route wants.
 
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+
 use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HeaderName, ORIGIN, REFERRER_POLICY,
@@ -8,12 +11,16 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 use tidegate_protocol::ErrorCode;
+use tidegate_runtime::fault;
 
 use crate::answer::{Refusal, dress, language};
 use crate::checks::Stranger;
 use crate::cookie;
 use crate::gate::{Entrance, Gate};
+use crate::hooks;
+use crate::ws::ComesFrom;
 
 /// What a route wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +42,8 @@ pub(crate) struct Guard {
     pub(crate) access: Access,
 }
 
+/// What whoever guesses is told.
+pub(crate) const TOO_MANY_WRONG: &str = "too many wrong tokens came from this address; wait a minute";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'";
@@ -48,7 +57,7 @@ pub(crate) async fn door(State(gate): State<Gate>, request: Request, next: Next)
         Entrance::Control => None,
     };
     let response = match stranger {
-        None => next.run(request).await,
+        None => handled(&gate, &path, request, next).await,
         Some(stranger) => turn_away(stranger).into_response(),
     };
     let mut response = dress(response, &path, language);
@@ -58,6 +67,22 @@ pub(crate) async fn door(State(gate): State<Gate>, request: Request, next: Next)
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What the handlers answer. One that panics answers 500, in the words of its address, and nobody else feels it.
+async fn handled(gate: &Gate, path: &str, request: Request, next: Next) -> Response {
+    let answer = async {
+        fault::pause("gateway.http.entered").await;
+        next.run(request).await
+    };
+    let Ok(response) = AssertUnwindSafe(answer).catch_unwind().await else {
+        let message = "the request failed because of a fault in the gateway; its log says where";
+        if gate.shared.hooks.as_ref().is_some_and(|hooks| hooks.below(path).is_some()) {
+            return hooks::unheard(StatusCode::INTERNAL_SERVER_ERROR, message);
+        }
+        return Refusal::new(ErrorCode::Internal, message).into_response();
+    };
     response
 }
 
@@ -75,13 +100,14 @@ fn turn_away(stranger: Stranger) -> Refusal {
 
 /// Wants the route's proof before the handler sees the request.
 pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match admit(&guard, request.method(), request.headers()) {
+    let from = request.extensions().get::<ComesFrom>().map(|from| from.0);
+    match admit(&guard, request.method(), request.headers(), from) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+fn admit(guard: &Guard, method: &Method, headers: &HeaderMap, from: Option<IpAddr>) -> Result<(), Refusal> {
     let Guard { gate, access } = guard;
     if *access == Access::Open || matches!(gate.entrance, Entrance::Control) {
         return Ok(());
@@ -95,6 +121,8 @@ fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refu
         let given = given.to_str().ok().and_then(bearer);
         return if given.is_some_and(|given| token.is(given)) {
             Ok(())
+        } else if gate.shared.guesses.wrong(from, gate.shared.now()) {
+            Err(Refusal::new(ErrorCode::TooManyRequests, TOO_MANY_WRONG))
         } else {
             Err(unauthorized("the token is wrong; it is in credentials/local-token of the home"))
         };

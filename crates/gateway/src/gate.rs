@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
 use crate::error::ServeError;
+use crate::guesses::Guesses;
 use crate::hooks::Hooks;
 use crate::login::Codes;
 use crate::server::Server;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) options: Options,
     pub(crate) codes: Codes,
+    /// Who sends wrong secrets.
+    pub(crate) guesses: Guesses,
     pub(crate) started_at: i64,
     /// Where the port is, once it is open.
     address: OnceLock<SocketAddr>,
@@ -138,6 +141,7 @@ impl Gateway {
             engine,
             options,
             codes: Codes::default(),
+            guesses: Guesses::default(),
             started_at,
             address: OnceLock::new(),
             hooks,

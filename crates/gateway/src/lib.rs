@@ -13,6 +13,7 @@ mod cookie;
 mod dialect;
 mod error;
 mod gate;
+mod guesses;
 mod hooks;
 mod login;
 mod methods;

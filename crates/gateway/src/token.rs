@@ -51,6 +51,11 @@ impl LocalToken {
         }
     }
 
+    /// A recorded case brings its own.
+    pub(crate) fn of(text: &str) -> Self {
+        Self { text: Secret::new(text) }
+    }
+
     /// The token, for the one who may have it.
     pub fn expose(&self) -> &str {
         self.text.expose()

@@ -38,7 +38,7 @@ pub use message::{Block, Cost, Message, Origin, Role, StopReason, Usage};
 pub use name::{AgentId, ChannelName, NameError, Scope, TenantId, WorkspaceId};
 pub use port::{Connector, ConnectorError, InboundSink, Ingress, IngressAnswer, IngressRequest, SinkError};
 pub use run::{
-    JoinMode, Limits, ModelRef, ReplyTarget, RunCommand, RunSpec, RunState, SessionSettings, ThinkingLevel,
-    ToolRunState, ToolUse, Verbose,
+    JoinMode, Limits, Logged, ModelRef, ReplyTarget, RunCommand, RunSpec, RunState, SessionSettings,
+    ThinkingLevel, ToolRunState, ToolUse, Verbose,
 };
 pub use tool::{Risk, ToolCall, ToolError, ToolErrorCode, ToolMeta, ToolResult, ToolSource};

@@ -113,6 +113,8 @@ pub enum StopReason {
     ToolUse,
     Error,
     Aborted,
+    /// No model wrote it: somebody put it there.
+    Injected,
 }
 
 /// Tokens of one model call, each counted in exactly one of the four.

@@ -92,7 +92,22 @@ pub enum RunCommand {
         instructions: Option<String>,
     },
     /// Answer with this text.
-    Say { text: String },
+    Say {
+        text: String,
+        /// The one line of the turn that joins the log; none does when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        logged: Option<Logged>,
+    },
+}
+
+/// The line that a turn without a model leaves in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub enum Logged {
+    /// What came in: the next run reads it.
+    Question,
+    /// What is said, marked as put there.
+    Answer,
 }
 
 /// How a message that comes while its session is busy takes part.

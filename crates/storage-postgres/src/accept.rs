@@ -98,7 +98,7 @@ async fn remember(
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (tenant_id, key_hash) DO UPDATE SET
            fingerprint = excluded.fingerprint, run_id = excluded.run_id, created_at = excluded.created_at,
-           expires_at = excluded.expires_at
+           expires_at = excluded.expires_at, answer = NULL
          WHERE idempotency.expires_at <= $5",
     )
     .bind(tenant)

@@ -22,6 +22,7 @@ mod fork;
 mod inbox;
 mod instance;
 mod journal;
+mod keys;
 mod ledger;
 mod library;
 mod migrate;

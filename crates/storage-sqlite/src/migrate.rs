@@ -24,6 +24,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 5, name: "approvals", sql: include_str!("../migrations/0005_approvals.sql") },
     Migration { number: 6, name: "agent", sql: include_str!("../migrations/0006_agent.sql") },
     Migration { number: 7, name: "worked", sql: include_str!("../migrations/0007_worked.sql") },
+    Migration { number: 8, name: "answers", sql: include_str!("../migrations/0008_answers.sql") },
 ];
 
 /// What the file says about itself.

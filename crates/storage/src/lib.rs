@@ -14,6 +14,7 @@ mod inbox;
 mod instance;
 mod join;
 mod journal;
+mod keys;
 mod lease;
 mod ledger;
 mod library;
@@ -45,6 +46,7 @@ pub use journal::{
     Absorb, Absorbed, Context, ContextLimits, ContextReader, Journal, MOST_ABSORBED, NewCompaction, NewEntry,
     NewToolRun, PICTURE_BYTES, Step, ToolOutcome,
 };
+pub use keys::Keys;
 pub use lease::{Fence, Lease, Owner};
 pub use ledger::{Ledger, Meter, NewCall, UsageFilter, UsageGroup, UsageRow};
 pub use library::{
@@ -86,6 +88,7 @@ pub trait Store:
     + Standings
     + Approvals
     + Sessions
+    + Keys
 {
 }
 
@@ -103,5 +106,6 @@ impl<T> Store for T where
         + Standings
         + Approvals
         + Sessions
+        + Keys
 {
 }

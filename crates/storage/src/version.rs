@@ -4,7 +4,7 @@
 //! `meta` carries the schema number and the oldest release schema that may read and write it.
 
 /// The schema this release makes.
-pub const SCHEMA: u32 = 7;
+pub const SCHEMA: u32 = 8;
 /// The oldest schema number whose release may still read, and write, data made by this one.
 pub const MIN_READER: u32 = 1;
 pub const MIN_WRITER: u32 = 1;

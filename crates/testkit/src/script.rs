@@ -6,8 +6,8 @@ mod approvals;
 
 use tidegate_protocol::{InstanceId, JoinMode, OutboxId, SendOutcome, SessionKey, TenantId, ToolRunState};
 use tidegate_storage::{
-    Accept, Admission, Finish, Lease, MirrorPosition, NewSession, NextSend, Owner, Result, Sending,
-    SessionChoice, Step, Store, StoreError, Sweep,
+    Accept, Admission, Finish, Idempotency, Lease, MirrorPosition, NewSession, NextSend, Owner, Result,
+    Sending, SessionChoice, Step, Store, StoreError, Sweep,
 };
 
 use crate::requests::Requests;
@@ -74,6 +74,7 @@ pub enum Verb {
     TouchAllowRule,
     AuditTool,
     AuditEvent,
+    KeepAnswer,
     /// Opening a store that is empty: the verb of the migrator.
     Migrate,
 }
@@ -118,6 +119,7 @@ impl Verb {
         Verb::TouchAllowRule,
         Verb::AuditTool,
         Verb::AuditEvent,
+        Verb::KeepAnswer,
         Verb::Migrate,
     ];
 
@@ -151,6 +153,7 @@ impl Verb {
             Self::Seal => "seal",
             Self::Meter => "meter",
             Self::NoteStanding => "note_standing",
+            Self::KeepAnswer => "keep_answer",
             Self::ClearStandings => "clear_standings",
             Self::RequestApproval => "request_approval",
             Self::DecideApproval => "decide_approval",
@@ -398,6 +401,10 @@ impl Script {
             Verb::Meter => {
                 let meter = make.meter(Some(lease.run), vec![make.call(7), make.call(8)]);
                 Box::new(store.meter(make.tenant(), meter).await?)
+            }
+            Verb::KeepAnswer => {
+                let (key, now) = (Idempotency::new("key", b"request", i64::MAX), make.now());
+                Box::new(store.keep_answer(make.tenant(), key, "answer".to_owned(), now).await?)
             }
             Verb::NoteStanding => {
                 Box::new(store.note_standing(make.tenant(), make.standing("offline", "one")).await?)

@@ -142,7 +142,7 @@ impl Core {
             }
             Some(command) => {
                 let said = self.answer_to(writer, &spec, command).await?;
-                Ok(Plan::command(text, spec, RunCommand::Say { text: said }))
+                Ok(Plan::command(text, spec, RunCommand::Say { text: said, logged: None }))
             }
         }
     }
@@ -177,7 +177,7 @@ impl Core {
 
     fn stopping(&self, text: String, spec: RunSpec, ends: Unfinished) -> Plan {
         let said = self.about_stopping(&ends);
-        Plan { ends: ends.runs, ..Plan::command(text, spec, RunCommand::Say { text: said }) }
+        Plan { ends: ends.runs, ..Plan::command(text, spec, RunCommand::Say { text: said, logged: None }) }
     }
 }
 
@@ -213,7 +213,7 @@ fn unheard(line: &Line, text: String, spec: RunSpec) -> Plan {
 }
 
 fn ignored(text: String, spec: RunSpec) -> Plan {
-    let nothing = RunCommand::Say { text: String::new() };
+    let nothing = RunCommand::Say { text: String::new(), logged: None };
     Plan { ignored: true, ..Plan::command(text, spec, nothing) }
 }
 

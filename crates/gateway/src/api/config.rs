@@ -37,7 +37,7 @@ pub(crate) async fn patch(State(gate): State<Gate>, request: Request) -> Answere
         return Err(Refusal::new(ErrorCode::BadRequest, "`patch` is an object of keys and their new values"));
     }
     let (now, revision) = (gate.shared.now(), gate.engine().settings().revision().to_owned());
-    let edited = on_disk(&gate, move |file, env| file.patch(&patch, &base_hash, env, now)).await?;
+    let edited = on_disk(&gate, move |file, env| file.patch(&patch, Some(&base_hash), env, now)).await?;
     let edited = edited.map_err(|error| of_edit(&error))?;
     let told = edited.remaining.iter().chain(&edited.warnings);
     json(&ConfigPatched {

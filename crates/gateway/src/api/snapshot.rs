@@ -58,7 +58,9 @@ fn is_answered(row: &RunRow, messages: &[LogLine]) -> bool {
 /// What a command answered. No log has it.
 fn said(row: &RunRow) -> Option<String> {
     match &row.spec.command {
-        Some(RunCommand::Say { text }) if row.state == RunState::Completed && !text.is_empty() => {
+        Some(RunCommand::Say { text, logged: None })
+            if row.state == RunState::Completed && !text.is_empty() =>
+        {
             Some(text.clone())
         }
         _ => None,

@@ -14,7 +14,7 @@ use tidegate_config::schema;
 use tidegate_secrets::Secret;
 
 pub(crate) use payload::{AgentPayload, Token, WakePayload, token_of};
-pub(crate) use receive::receive;
+pub(crate) use receive::{receive, unheard};
 
 use mapping::Mapping;
 

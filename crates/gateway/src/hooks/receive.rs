@@ -13,7 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tidegate_config::schema::WakeMode;
 use tidegate_engine::{Wish, fence};
 use tidegate_policy::Principal;
-use tidegate_protocol::{Lane, OutboundTarget, ReplyTarget, RunId, SessionKey, ThinkingLevel, ToolUse};
+use tidegate_protocol::{
+    Lane, Logged, OutboundTarget, ReplyTarget, RunCommand, RunId, SessionKey, ThinkingLevel, ToolUse,
+};
 use tidegate_runtime::{iso_timestamp, new_id};
 use tidegate_storage::SessionChoice;
 
@@ -21,12 +23,14 @@ use super::action::{Action, Work};
 use super::mapping::{apply, waits_for_heartbeat};
 use super::template::Facts;
 use super::{AgentPayload, Hooks, Token, WakePayload, token_of};
+use crate::access::TOO_MANY_WRONG;
 use crate::answer::{Refusal, json_with};
 use crate::body;
 use crate::gate::Gate;
 use crate::names::answering_key_of;
 use crate::presence::Leaving;
 use crate::token::same_secret;
+use crate::ws::ComesFrom;
 
 /// The agent's main conversation.
 const MAIN: &str = "main";
@@ -58,15 +62,19 @@ impl From<Refusal> for Unheard {
 pub(crate) async fn receive(gate: &Gate, hooks: &Hooks, name: &str, request: Request) -> Response {
     let answered = match handle(gate, hooks, name, request).await {
         Ok((status, answer)) => json_with(status, &answer),
-        Err(Unheard { status, message }) => {
-            json_with(status, &json!({ "ok": false, "error": message })).map(|mut response| {
-                if status == StatusCode::METHOD_NOT_ALLOWED {
-                    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-                }
-                response
-            })
-        }
+        Err(Unheard { status, message }) => return unheard(status, &message),
     };
+    answered.unwrap_or_else(Refusal::into_response)
+}
+
+/// What the sender of a webhook reads that came to nothing.
+pub(crate) fn unheard(status: StatusCode, message: &str) -> Response {
+    let answered = json_with(status, &json!({ "ok": false, "error": message })).map(|mut response| {
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    });
     answered.unwrap_or_else(Refusal::into_response)
 }
 
@@ -77,7 +85,7 @@ async fn handle(
     request: Request,
 ) -> Result<(StatusCode, Value), Unheard> {
     let (parts, content) = request.into_parts();
-    prove(hooks, &parts)?;
+    prove(gate, hooks, &parts)?;
     if parts.method != Method::POST {
         return Err(Unheard::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent with POST"));
     }
@@ -99,11 +107,17 @@ async fn handle(
     }
 }
 
-fn prove(hooks: &Hooks, parts: &Parts) -> Result<(), Unheard> {
+fn prove(gate: &Gate, hooks: &Hooks, parts: &Parts) -> Result<(), Unheard> {
     let refused = |message: &str| Unheard::new(StatusCode::UNAUTHORIZED, message);
     match token_of(&parts.headers, parts.uri.query()) {
         Token::Header(given) if same_secret(hooks.token.expose(), given) => Ok(()),
-        Token::Header(_) => Err(refused("the token is wrong; it is hooks.token of the configuration")),
+        Token::Header(_) => {
+            let from = parts.extensions.get::<ComesFrom>().map(|from| from.0);
+            if gate.shared.guesses.wrong(from, gate.shared.now()) {
+                return Err(Unheard::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_WRONG));
+            }
+            Err(refused("the token is wrong; it is hooks.token of the configuration"))
+        }
         Token::Address => Err(refused(
             "a token in the address is refused: logs keep it. Send it as `Authorization: Bearer` or `x-tidegate-token`",
         )),
@@ -180,9 +194,10 @@ struct Task<'a> {
 
 impl Task<'_> {
     async fn wake(self, text: String, mode: WakeMode) -> Result<(StatusCode, Value), Unheard> {
-        check_mode(mode)?;
         let text = fenced(&self.hook, &text);
-        self.submit(MAIN, text, &Wish::default(), ReplyTarget::Session).await?;
+        let unanswered = RunCommand::Say { text: String::new(), logged: Some(Logged::Question) };
+        let command = waits_for_heartbeat(mode).then_some(unanswered);
+        self.submit(MAIN, text, &Wish::default(), command, ReplyTarget::Session).await?;
         Ok((StatusCode::OK, json!({ "ok": true, "mode": mode })))
     }
 
@@ -203,7 +218,7 @@ impl Task<'_> {
         // No webhook writes into the conversations of people.
         let session = if session.starts_with(PREFIX) { session } else { format!("{PREFIX}{session}") };
         let reply = self.reply(&work, name)?;
-        let run = self.submit(&session, text, &wish, reply).await?;
+        let run = self.submit(&session, text, &wish, None, reply).await?;
         Ok((StatusCode::ACCEPTED, json!({ "ok": true, "runId": run })))
     }
 
@@ -239,6 +254,7 @@ impl Task<'_> {
         session: &str,
         text: String,
         wish: &Wish<'_>,
+        command: Option<RunCommand>,
         reply: ReplyTarget,
     ) -> Result<RunId, Unheard> {
         let engine = self.gate.engine();
@@ -247,6 +263,7 @@ impl Task<'_> {
         spec.tools = ToolUse { unattended: true, ..spec.tools };
         // However many come, those who wait for an answer keep their places.
         spec.lane = Some(Lane::Cron);
+        spec.command = command;
         let request = tidegate_engine::Request {
             principal: Principal::webhook(engine.tenant().clone(), &self.hook),
             key,
@@ -278,7 +295,7 @@ fn level(text: &str) -> Result<ThinkingLevel, Unheard> {
 fn check_mode(mode: WakeMode) -> Result<(), Unheard> {
     if waits_for_heartbeat(mode) {
         let message =
-            "there are no heartbeats in this version, so nothing can wait for the next one; send mode now";
+            "there are no heartbeats in this version, so work cannot wait for the next one; send mode now";
         return Err(Unheard::new(StatusCode::NOT_IMPLEMENTED, message));
     }
     Ok(())

@@ -7,39 +7,6 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Send {
-    #[schemars(length(min = 1))]
-    to: String,
-    #[schemars(length(min = 1))]
-    message: String,
-    media_url: Option<String>,
-    media_urls: Option<Vec<String>>,
-    gif_playback: Option<bool>,
-    channel: Option<String>,
-    account_id: Option<String>,
-    session_key: Option<String>,
-    #[schemars(length(min = 1))]
-    idempotency_key: String,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Wake {
-    #[schemars(length(min = 1))]
-    mode: String,
-    #[schemars(length(min = 1))]
-    text: String,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TalkMode {
-    enabled: bool,
-    phase: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct CronAdd {
     #[schemars(length(min = 1))]
     name: String,

@@ -4,11 +4,12 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::later::{CronAdd, CronRemove, CronUpdate, Send, TalkMode, Wake};
+use super::later::{CronAdd, CronRemove, CronUpdate};
 use super::{Behind, Method, Nothing, Repeat, read, schema_of};
 use crate::dialect::openclaw::quiet::About;
 use crate::dialect::openclaw::{
-    agent, approvals, chat, config, devices, logs, nodes, quiet, sessions, settings, system, usage,
+    agent, approvals, chat, config, devices, lines, logs, nodes, quiet, sessions, settings, system, talk,
+    usage,
 };
 use crate::dialect::openfoal::{self, rows as foal};
 use crate::ws::frame::to_json;
@@ -76,11 +77,15 @@ methods! {
             "models.authStatus" Read Harmless (About) -> Value = quiet::auth_status;
             "agents.list" Read Harmless (Nothing) -> Value = system::agents;
             "agent.identity.get" Read Harmless (system::Identity) -> Value = system::identity;
-            "agent" Write Keyed (agent::AgentParams) -> Value = agent::agent;
+            "agent" Write Run (agent::AgentParams) -> Value = agent::agent;
             "agent.wait" Write Harmless (agent::WaitParams) -> Value = agent::wait;
             "chat.history" Read Harmless (chat::ChatHistory) -> Value = chat::history;
             "chat.startup" Read Harmless (chat::ChatHistory) -> Value = chat::startup;
-            "chat.send" Write Keyed (chat::ChatSend) -> Value = chat::send;
+            "chat.send" Write Run (chat::ChatSend) -> Value = chat::send;
+            "chat.inject" Admin Again (lines::ChatInject) -> Value = lines::inject;
+            "send" Write Run (lines::Send) -> Value = lines::send;
+            "wake" Write Again (lines::Wake) -> Value = lines::wake;
+            "talk.mode" Write Harmless (talk::TalkMode) -> Value = talk::mode;
             "chat.abort" Write Harmless (chat::ChatAbort) -> Value = chat::abort;
             "sessions.list" Read Harmless (sessions::SessionsList) -> Value = sessions::list;
             "sessions.describe" Read Harmless (sessions::SessionsDescribe) -> Value = sessions::describe;
@@ -129,11 +134,11 @@ methods! {
             "sessions.observer.visibility" Read Harmless (About) -> Value = quiet::ok;
             "controlUi.sessionPullRequests.subscribe" Read Harmless (About) -> Value = quiet::subscribed;
             "users.prefs.get" Read Harmless (About) -> Value = quiet::prefs;
-            "board.get" Read Harmless (About) -> Value = quiet::board;
-            "sessions.viewers.set" Read Harmless (About) -> Value = quiet::viewers;
+            "board.get" Read Harmless (quiet::AboutOne) -> Value = quiet::board;
+            "sessions.viewers.set" Read Harmless (quiet::AboutSome) -> Value = quiet::viewers;
             "sessions.github.options" Read Harmless (About) -> Value = quiet::github;
             "talk.catalog" Read Harmless (About) -> Value = quiet::talk;
-            "session.members.listEvidence" Read Harmless (About) -> Value = quiet::members;
+            "session.members.listEvidence" Read Harmless (quiet::AboutOne) -> Value = quiet::members;
             "sessions.groups.list" Read Harmless (About) -> Value = quiet::groups;
             "sessions.groups.defaults" Read Harmless (About) -> Value = quiet::group_defaults;
             "mentions.list" Read Harmless (About) -> Value = quiet::mentions;
@@ -145,10 +150,6 @@ methods! {
             "voicewake.get" Read Harmless (About) -> Value = quiet::voice_wake;
         }
         not_yet {
-            "chat.inject" Admin Again (chat::ChatInject);
-            "send" Write Keyed (Send);
-            "wake" Write Again (Wake);
-            "talk.mode" Write Harmless (TalkMode);
             "cron.add" Admin Again (CronAdd);
             "cron.update" Admin Again (CronUpdate);
             "cron.remove" Admin Harmless (CronRemove);
@@ -156,7 +157,7 @@ methods! {
     }
     Openfoal {
         served {
-            "agent.run" Write Keyed (foal::AgentRun) -> Value = foal::agent_run;
+            "agent.run" Write Run (foal::AgentRun) -> Value = foal::agent_run;
             "agent.abort" Write Keyed (foal::AgentAbort) -> Value = foal::agent_abort;
             "sessions.create" Write Keyed (foal::SessionsCreate) -> Value = foal::sessions_create;
             "sessions.list" Read Harmless (foal::Scoped) -> Value = foal::sessions_list;
@@ -165,14 +166,13 @@ methods! {
             "runtime.setMode" Write Keyed (foal::SetMode) -> Value = foal::set_mode;
             "approval.queue" Approvals Harmless (foal::ApprovalQueue) -> Value = foal::approval_queue;
             "approval.resolve" Approvals Keyed (foal::ApprovalResolve) -> Value = foal::approval_resolve;
-            "budget.get" Read Harmless (foal::ScopeKey) -> Value = openfoal::house::budget_get;
+            "budget.get" Read Harmless (foal::ScopeKey) -> Value = openfoal::rules::budget_get;
             "audit.query" Read Harmless (foal::AuditQuery) -> Value = openfoal::house::audit_query;
             "metrics.summary" Read Harmless (foal::Scoped) -> Value = openfoal::house::metrics_summary;
+            "policy.get" Read Harmless (foal::ScopeKey) -> Value = openfoal::rules::policy_get;
+            "policy.update" Admin Keyed (openfoal::rules::PolicyUpdate) -> Value = openfoal::rules::policy_update;
+            "budget.update" Admin Keyed (openfoal::rules::BudgetUpdate) -> Value = openfoal::rules::budget_update;
         }
-        not_yet {
-            "policy.get" Read Harmless (foal::ScopeKey);
-            "policy.update" Admin Keyed (foal::Update);
-            "budget.update" Admin Keyed (foal::Update);
-        }
+        not_yet {}
     }
 }

@@ -12,13 +12,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 use tidegate_engine::{Follower, Submitted};
-use tidegate_protocol::{ErrorBody, RunEventBody};
+use tidegate_protocol::ErrorBody;
 
 use super::error::{error_body, failed, invalid};
+use super::listening::{DONE, Ended, Heard, Listening};
 use super::question::{LARGEST, Question, Ready};
 use super::route::Surface;
 use super::said;
-use super::told::Told;
 use super::wire::{ChatRequest, Frame, Writer, event};
 use crate::answer::{Answered, json};
 use crate::body;
@@ -64,11 +64,9 @@ async fn whole(submitted: Submitted, mut presence: Presence, frame: &Frame) -> A
 
 /// The chunks of one answer.
 struct Chunks {
-    follower: Option<Follower>,
-    presence: Presence,
+    listening: Listening,
     writer: Writer,
     include_usage: bool,
-    told: Told,
     ready: VecDeque<Bytes>,
 }
 
@@ -76,38 +74,23 @@ impl Chunks {
     fn new(follower: Follower, presence: Presence, frame: Frame, include_usage: bool) -> Self {
         let writer = Writer::new(frame, include_usage);
         let ready = VecDeque::from([writer.begin()]);
-        Self { follower: Some(follower), presence, writer, include_usage, told: Told::default(), ready }
+        Self { listening: Listening::new(follower, presence), writer, include_usage, ready }
     }
 
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         while self.ready.is_empty() {
-            let follower = self.follower.as_mut()?;
-            match follower.next().await {
-                Some(event) => match &event.body {
-                    RunEventBody::Started => self.told.began(),
-                    RunEventBody::TextDelta { text } => {
-                        let more = self.told.heard(event.attempt, text);
-                        self.ready.extend(more.map(|more| self.writer.text(more)));
-                    }
-                    _ => {}
-                },
-                None => self.finish().await,
+            match self.listening.next().await? {
+                Heard::More(more) => self.ready.push_back(self.writer.text(&more)),
+                Heard::Ended(end) => self.finish(end),
             }
         }
         let frame = self.ready.pop_front()?;
         Some((Ok(frame), self))
     }
 
-    async fn finish(&mut self) {
-        let Some(follower) = self.follower.take() else { return };
-        let end = follower.end().await;
-        self.presence.over();
-        let ended = end.and_then(|answer| {
-            let rest = self.told.rest(&answer.text)?.to_owned();
-            Ok((answer, rest))
-        });
-        match ended {
-            Ok((answer, rest)) => {
+    fn finish(&mut self, end: Result<Ended, ErrorBody>) {
+        match end {
+            Ok(Ended { answer, rest }) => {
                 if !rest.is_empty() {
                     self.ready.push_back(self.writer.text(&rest));
                 }
@@ -121,7 +104,7 @@ impl Chunks {
             }
             Err(error) => self.ready.push_back(failure(&error)),
         }
-        self.ready.push_back(Bytes::from_static(b"data: [DONE]\n\n"));
+        self.ready.push_back(DONE);
     }
 }
 

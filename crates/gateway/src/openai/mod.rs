@@ -3,6 +3,7 @@
 mod completions;
 mod embeddings;
 mod error;
+mod listening;
 mod models;
 mod prompt;
 mod question;

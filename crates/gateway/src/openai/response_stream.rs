@@ -6,18 +6,16 @@ use std::convert::Infallible;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use tidegate_engine::{Answer, Follower};
-use tidegate_protocol::{RunEventBody, ToolCall};
+use tidegate_protocol::{ErrorBody, ToolCall};
 
+use super::listening::{DONE, Ended, Heard, Listening};
 use super::responses::{Frame, function_call, is_cut, part};
-use super::told::Told;
 use super::wire::arguments;
 use crate::presence::Presence;
 
 pub(super) struct Events {
-    follower: Option<Follower>,
-    presence: Presence,
+    listening: Listening,
     frame: Frame,
-    told: Told,
     /// The number of the next event.
     number: u64,
     /// The message item is open.
@@ -28,10 +26,8 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new(follower: Follower, presence: Presence, frame: Frame) -> Self {
         let mut events = Self {
-            follower: Some(follower),
-            presence,
+            listening: Listening::new(follower, presence),
             frame,
-            told: Told::default(),
             number: 0,
             speaking: false,
             ready: VecDeque::new(),
@@ -45,44 +41,24 @@ impl Events {
 
     pub(super) async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         while self.ready.is_empty() {
-            let follower = self.follower.as_mut()?;
-            match follower.next().await {
-                Some(event) => match &event.body {
-                    RunEventBody::Started => self.told.began(),
-                    RunEventBody::TextDelta { text } => {
-                        if let Some(more) = self.told.heard(event.attempt, text).map(str::to_owned) {
-                            self.say(&more);
-                        }
-                    }
-                    _ => {}
-                },
-                None => self.finish().await,
+            match self.listening.next().await? {
+                Heard::More(more) => self.say(&more),
+                Heard::Ended(end) => self.finish(end),
             }
         }
         let frame = self.ready.pop_front()?;
         Some((Ok(frame), self))
     }
 
-    async fn finish(&mut self) {
-        let Some(follower) = self.follower.take() else { return };
-        let end = follower.end().await;
-        self.presence.over();
-        let ended = end.and_then(|answer| {
-            let rest = self.told.rest(&answer.text)?.to_owned();
-            Ok((answer, rest))
-        });
-        match ended {
-            Ok((mut answer, rest)) => {
-                // What the program has read is what the response says.
-                answer.text = format!("{}{rest}", self.told.text());
-                self.complete(&answer, &rest);
-            }
+    fn finish(&mut self, end: Result<Ended, ErrorBody>) {
+        match end {
+            Ok(Ended { answer, rest }) => self.complete(&answer, &rest),
             Err(error) => {
                 let response = self.frame.failed(&error);
                 self.put("response.failed", json!({ "response": response }));
             }
         }
-        self.ready.push_back(Bytes::from_static(b"data: [DONE]\n\n"));
+        self.ready.push_back(DONE);
     }
 
     fn complete(&mut self, answer: &Answer, rest: &str) {

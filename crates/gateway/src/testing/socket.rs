@@ -4,14 +4,16 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use tidegate_engine::Settings;
 
-use crate::dialect::openclaw::config::merge;
+use crate::dialect::openclaw::keys;
 use crate::methods;
 use crate::methods::validate::{self, Unnamed};
+use crate::token::LocalToken;
 use crate::ws::device::{Form, PublicKey, Signed};
 use crate::ws::frame::{self, WireError};
 use crate::ws::peer::Dialect;
-use crate::ws::{connect, local};
+use crate::ws::{connect, handshake, local};
 
 /// What is wrong with the parameters of a method, or with a frame; an error when there is no such method.
 pub fn problems(method: &str, params: &Value) -> Result<Option<String>, String> {
@@ -96,5 +98,29 @@ pub fn is_local(address: &str, headers: &[(String, String)]) -> bool {
 
 /// A merge patch.
 pub fn merged(base: &Value, patch: &Value) -> Value {
-    merge(base, patch)
+    tidegate_config::merged(base, patch)
+}
+
+/// What comes of a connection that shows this token to a home with that one.
+pub fn token_shown(token: Option<&str>, given: Option<&str>) -> Value {
+    let token = token.map(LocalToken::of);
+    match handshake::shared_secret(given, token.as_ref()) {
+        Ok(()) => json!({ "ok": true, "method": "token" }),
+        Err(away) => {
+            let code = away.error.and_then(|error| Some(error.details?["code"].as_str()?.to_owned()));
+            let reason = match code.as_deref() {
+                Some("AUTH_TOKEN_MISSING") => "token_missing",
+                Some("AUTH_TOKEN_MISMATCH") => "token_mismatch",
+                _ => "token_missing_config",
+            };
+            json!({ "ok": false, "reason": reason })
+        }
+    }
+}
+
+/// What a client's name for a conversation is called by us.
+pub fn session_called(settings: &Settings, name: &str) -> Result<String, String> {
+    let tenant = settings.scope(None).map_err(|error| error.to_string())?.tenant;
+    let key = keys::read(settings, &tenant, None, name).map_err(|error| error.to_string())?;
+    Ok(keys::write(&key))
 }

@@ -70,12 +70,21 @@ pub(crate) struct Device {
 
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
 pub(crate) struct Auth {
     pub(crate) token: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) device_token: Option<String>,
     pub(crate) bootstrap_token: Option<String>,
+}
+
+impl Auth {
+    /// Whether anything is there that could be a guess, in whichever field.
+    pub(crate) fn has_secret(&self) -> bool {
+        let Self { token, password, device_token, bootstrap_token } = self;
+        [token, password, device_token, bootstrap_token]
+            .into_iter()
+            .any(|secret| secret.as_deref().is_some_and(|secret| !secret.is_empty()))
+    }
 }
 
 /// Without what proves anything.

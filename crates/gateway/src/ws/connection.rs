@@ -3,6 +3,7 @@
 //! One task has a socket. It writes what waits in the client's queue and reads requests; each request is answered by a
 //! task of its own, so that a long one holds nobody up.
 
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -14,12 +15,13 @@ use tidegate_runtime::spawn;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::frame::{self, WireError};
+use super::frame::{self, UNAVAILABLE, WireError};
 use super::handshake::{self, CLOSE_POLICY, SentAway, Visit};
 use super::outbox::Ending;
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
 use super::{hello, pump};
+use crate::access::TOO_MANY_WRONG;
 use crate::dialect::openfoal;
 use crate::gate::Gate;
 use crate::methods::{self, Caller};
@@ -42,6 +44,7 @@ pub(crate) struct Arrival {
     pub(crate) dialect: Dialect,
     pub(crate) local: bool,
     pub(crate) control: bool,
+    pub(crate) from: Option<IpAddr>,
     pub(crate) has_own_origin: bool,
 }
 
@@ -85,10 +88,22 @@ async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<
             let answer = frame::response(&request.id, &frame::to_json(&hello));
             socket.send(Message::Text(answer.into())).await.ok()?;
             join(gate, &peer);
+            gate.shared.hub.talk.tell(&peer);
             Some(peer)
+        }
+        Err(away) if away.guessed && gate.shared.guesses.wrong(arrival.from, gate.shared.now()) => {
+            send_away(socket, &request.id, SentAway::with(too_many_wrong(UNAVAILABLE), CLOSE_POLICY)).await
         }
         Err(away) => send_away(socket, &request.id, away).await,
     }
+}
+
+/// What whoever guesses is told, under a code of its dialect.
+pub(crate) fn too_many_wrong(code: &'static str) -> WireError {
+    let mut error = WireError::new(code, format!("unauthorized: {TOO_MANY_WRONG}"))
+        .with_details(json!({ "code": "AUTH_RATE_LIMITED" }));
+    (error.retryable, error.retry_after_ms) = (Some(true), Some(60_000));
+    error
 }
 
 /// The first text of a client, before its time is up.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::connect::{Connect, SCHEMA};
+use super::connect::{Auth, Connect, SCHEMA};
 use super::device::{PublicKey, Signed};
 use super::devices::{Describes, Devices, Wanted};
 use super::frame::{self, INVALID_REQUEST, NOT_PAIRED, Request, WireError};
@@ -50,6 +50,8 @@ pub(crate) struct SentAway {
     pub(crate) error: Option<WireError>,
     pub(crate) close: u16,
     pub(crate) reason: String,
+    /// A secret was given, and it was wrong.
+    pub(crate) guessed: bool,
 }
 
 pub(crate) const CLOSE_POLICY: u16 = 1008;
@@ -58,7 +60,7 @@ const CLOSE_PROTOCOL: u16 = 1002;
 impl SentAway {
     pub(crate) fn with(error: WireError, close: u16) -> Self {
         let reason = shortened(&error.message).to_owned();
-        Self { error: Some(error), close, reason }
+        Self { error: Some(error), close, reason, guessed: false }
     }
 
     fn invalid(message: impl Into<String>) -> Self {
@@ -77,6 +79,7 @@ pub(crate) fn first(text: &str) -> Result<Request, SentAway> {
         error: None,
         close: CLOSE_POLICY,
         reason: "invalid request frame".to_owned(),
+        guessed: false,
     })?;
     Ok(request)
 }
@@ -104,7 +107,9 @@ pub(crate) fn check(request: &Request, visit: &Visit<'_>) -> Result<Entering, Se
         Role::Operator => connect.scopes.clone(),
         Role::Node => Vec::new(),
     };
-    let device = prove(&connect, role, &scopes, visit)?;
+    let guesses = connect.auth.as_ref().is_some_and(Auth::has_secret);
+    let proven = prove(&connect, role, &scopes, visit);
+    let device = proven.map_err(|away| SentAway { guessed: guesses, ..away })?;
     let protocol = connect.max_protocol.min(NEWEST);
     Ok(Entering { connect, protocol, role, scopes, device })
 }
@@ -141,7 +146,7 @@ fn prove(
         if given.is_none() {
             return Err(SentAway::with(WireError::new(NOT_PAIRED, "device identity required"), CLOSE_POLICY));
         }
-        return shared_secret(given, visit).map(|()| None);
+        return shared_secret(given, visit.token).map(|()| None);
     };
     let Some(key) = PublicKey::read(&device.public_key) else {
         return Err(SentAway::invalid("device public key invalid"));
@@ -177,7 +182,7 @@ fn prove(
     }
     let by_device = |token| visit.devices.is_token(&device.id, role.as_str(), scopes, token);
     if !visit.control && !device_token.is_some_and(by_device) {
-        shared_secret(given, visit)?;
+        shared_secret(given, visit.token)?;
     }
     Ok(Some(wanted(connect, &key, role, scopes)))
 }
@@ -198,12 +203,12 @@ fn wanted(connect: &Connect, key: &PublicKey, role: Role, scopes: &[String]) -> 
     }
 }
 
-fn shared_secret(given: Option<&str>, visit: &Visit<'_>) -> Result<(), SentAway> {
+pub(crate) fn shared_secret(given: Option<&str>, token: Option<&LocalToken>) -> Result<(), SentAway> {
     let refused = |why: &str, code: &str| {
         let error = WireError::invalid(format!("unauthorized: {why}")).with_details(json!({ "code": code }));
         Err(SentAway::with(error, CLOSE_POLICY))
     };
-    let Some(token) = visit.token else {
+    let Some(token) = token else {
         return refused("nobody can log in here", "AUTH_REQUIRED");
     };
     match given {

@@ -19,6 +19,8 @@ use super::scope::Need;
 use super::standing::Standing;
 use crate::dialect::openclaw::nodes::Nodes;
 use crate::dialect::openclaw::questions::Questions;
+use crate::dialect::openclaw::talk::Talk;
+use crate::methods::once::Once;
 
 /// Clients at once.
 pub(crate) const CLIENTS: usize = 20_000;
@@ -81,6 +83,10 @@ pub(crate) struct Hub {
     pub(crate) nodes: Nodes,
     pub(crate) questions: Questions,
     pub(crate) standing: Standing,
+    /// Calls with a key that are under way.
+    pub(crate) once: Once,
+    /// What was last said about talking.
+    pub(crate) talk: Talk,
 }
 
 impl Hub {
@@ -100,6 +106,8 @@ impl Hub {
             nodes: Nodes::default(),
             questions: Questions::default(),
             standing: Standing::default(),
+            once: Once::default(),
+            talk: Talk::default(),
         }
     }
 
@@ -233,9 +241,18 @@ impl Hub {
 
     /// Closes every connection of a device.
     pub(crate) fn remove_device(&self, device: &str) {
-        for peer in self.peers().values().filter(|peer| peer.device.as_deref() == Some(device)) {
-            peer.outbox.end(Ending::Removed);
-        }
+        self.end_of(device, |_| true);
+    }
+
+    /// Closes every connection of a device but the one that asks for it.
+    pub(crate) fn remove_others(&self, device: &str, asking: &Peer) {
+        self.end_of(device, |peer| peer.number != asking.number);
+    }
+
+    fn end_of(&self, device: &str, ends: impl Fn(&Peer) -> bool) {
+        let peers = self.peers();
+        let of_device = peers.values().filter(|peer| peer.device.as_deref() == Some(device));
+        of_device.filter(|peer| ends(peer)).for_each(|peer| peer.outbox.end(Ending::Removed));
     }
 
     /// Where the broadcasts stand.

@@ -61,6 +61,7 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         dialect: if parts.uri.path() == OPENFOAL_PATH { Dialect::Openfoal } else { Dialect::Openclaw },
         local: control || local::is_local(from, &parts.headers),
         control,
+        from,
         // The door let it in, so an origin that is there is ours.
         has_own_origin: parts.headers.contains_key(ORIGIN),
     };

@@ -103,6 +103,17 @@ impl Scopes {
     }
 }
 
+/// Whether a caller may give others these scopes: nobody gives away more than they have.
+pub(crate) fn may_grant(own: Scopes, names: &[String]) -> Result<(), String> {
+    let wanted = Scopes::of(names);
+    let needs = [Need::Admin, Need::Read, Need::Write, Need::Approvals, Need::Pairing];
+    let missing = needs
+        .into_iter()
+        .zip([ADMIN, READ, WRITE, APPROVALS, PAIRING])
+        .find(|(need, bit)| wanted.bits & bit != 0 && !own.allow(*need));
+    missing.map_or(Ok(()), |(need, _)| Err(format!("missing scope: {}", need.scope())))
+}
+
 /// Whether a caller may use a method, and else the words for it.
 pub(crate) fn permit(role: Role, scopes: Scopes, need: Need) -> Result<(), String> {
     match (role, need) {
@@ -140,6 +151,23 @@ mod tests {
         assert_eq!(permit(Role::Operator, admin, Need::Node), Err("unauthorized role: operator".into()));
         assert_eq!(permit(Role::Node, admin, Need::Read), Err("unauthorized role: node".into()));
         assert_eq!(permit(Role::Node, admin, Need::Node), Ok(()));
+        let names = ["operator.read", "operator.write", "operator.approvals", "operator.pairing"];
+        for given in 0..1_u32 << names.len() {
+            for own in 0..1_u32 << names.len() {
+                let of = |bits: u32| -> Vec<String> {
+                    let chosen = names.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0);
+                    chosen.map(|(_, name)| (*name).to_owned()).collect()
+                };
+                // Who writes reads too.
+                let within = given & !(own | (own >> 1 & 1)) == 0;
+                let granted = may_grant(Scopes::of(&of(own)), &of(given));
+                assert_eq!(granted.is_ok(), within, "{:?} gives {:?}", of(own), of(given));
+                assert_eq!(may_grant(admin, &of(given)), Ok(()));
+            }
+        }
+        let pairing = scopes(&["operator.pairing"]);
+        let refused = Err("missing scope: operator.admin".to_owned());
+        assert_eq!(may_grant(pairing, &["operator.admin".to_owned()]), refused);
         let reader = scopes(&["operator.read"]);
         assert_eq!(permit(Role::Operator, reader, Need::Admin), Err("missing scope: operator.admin".into()));
     }

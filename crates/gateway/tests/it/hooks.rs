@@ -65,7 +65,7 @@ async fn what_cannot_be_done_is_told_in_the_callers_own_form() {
         ("/hooks/agent", json!({"message": "m", "channel": "tg"}), 400),
         ("/hooks/agent", json!({"message": "m", "model": "nobody/none"}), 400),
         ("/hooks/silent", json!({}), 400),
-        ("/hooks/wake", json!({"text": "later", "mode": "next-heartbeat"}), 501),
+        ("/hooks/agent", json!({"message": "later", "wakeMode": "next-heartbeat"}), 501),
     ] {
         let reply = hook(&house, path, &body).send().await;
         assert_eq!(refused(&reply), (status, true), "{path} {body}");

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_config::{ConfigFile, Env};
-use tidegate_engine::{Engine, EngineEvent, Events, Home, Options, RunChange, Settings};
+use tidegate_engine::{Drain, Engine, EngineEvent, Events, Home, Options, RunChange, Settings};
 use tidegate_gateway::{Gateway, LocalToken, Server};
-use tidegate_protocol::RunState;
+use tidegate_protocol::{Connector, Doubt, RunState, Scope};
 use tidegate_runtime::{Clock, Shutdown, SystemClock};
 use tidegate_testkit::client::{Client, Token};
+use tidegate_testkit::network::{Character, Faults, Faulty, Network, Reception};
 use tidegate_testkit::paced::Paced;
 use tidegate_testkit::stores::{Location, OpenStore};
 
@@ -66,20 +67,61 @@ impl House {
         Self::with(None).await
     }
 
+    /// With a network that it sends to.
+    pub(crate) async fn networked(network: Network) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let character = Character {
+            channel: "local".parse().unwrap(),
+            account: "default".to_owned(),
+            scope: Scope::personal("main".parse().unwrap()),
+            seed: 1,
+            faults: Faults::default(),
+            reception: Reception::Receives,
+            doubt: Doubt::SameKey,
+        };
+        let house = Self::in_folder(folder, vec![Arc::new(Faulty::new(network, character))]).await;
+        house.models.open();
+        house
+    }
+
+    /// The same home, opened by another gateway.
+    pub(crate) async fn reopened(self) -> Self {
+        let Self { engine, gateway, port, control, _folder: folder, .. } = self;
+        for server in [&port, &control] {
+            server.stop_listening();
+            server.drained().await;
+        }
+        drop((gateway, port, control));
+        engine.close(Drain::Everything).await;
+        drop(engine);
+        let house = Self::in_folder(folder, Vec::new()).await;
+        house.models.open();
+        house
+    }
+
     pub(crate) async fn with(said: Option<&serde_json::Value>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if let Some(said) = said {
             std::fs::write(folder.path().join("config.json5"), said.to_string()).unwrap();
         }
+        Self::in_folder(folder, Vec::new()).await
+    }
+
+    async fn in_folder(folder: TempDir, connectors: Vec<Arc<dyn Connector>>) -> Self {
         let home = Home::at(folder.path());
-        let lock = home.lock(Duration::ZERO, "test").await.unwrap();
+        let lock = home.lock(LONG, "test").await.unwrap();
         let place = Location::Sqlite { path: home.database() };
         let OpenStore::Sqlite(store) = place.open(1).await.unwrap() else { unreachable!("a SQLite place") };
         let config = ConfigFile::new(home.config_file(), home.revisions());
         let settings = Settings::new(&config.load(&Env::of_this_process()).unwrap());
         let tenant = settings.scope(None).unwrap().tenant;
         let models = Paced::held();
-        let options = Options { models: Arc::new(models.clone()), ..Options::passing(tenant, settings) };
+        let options = Options {
+            models: Arc::new(models.clone()),
+            stays: !connectors.is_empty(),
+            connectors,
+            ..Options::passing(tenant, settings)
+        };
         let engine = Engine::start(lock, Arc::new(store), Arc::new(SystemClock), options).await.unwrap();
         let token = LocalToken::load_or_create(&home.local_token()).unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(SystemClock.now_ms())));

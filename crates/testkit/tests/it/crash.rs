@@ -51,6 +51,7 @@ on_both_backends! {
     a_touched_rule_is_all_or_nothing,
     a_record_of_a_tool_is_all_or_nothing,
     a_record_of_an_event_is_all_or_nothing,
+    a_kept_answer_is_all_or_nothing,
     every_fault_point_of_the_store_is_killed_by_a_test,
     a_killed_migration_goes_on,
 }
@@ -163,6 +164,10 @@ async fn a_seal_is_all_or_nothing(store: &mut ScratchStore) {
 
 async fn a_metering_is_all_or_nothing(store: &mut ScratchStore) {
     all_or_nothing(store, Verb::Meter).await;
+}
+
+async fn a_kept_answer_is_all_or_nothing(store: &mut ScratchStore) {
+    all_or_nothing(store, Verb::KeepAnswer).await;
 }
 
 async fn a_noted_standing_is_all_or_nothing(store: &mut ScratchStore) {

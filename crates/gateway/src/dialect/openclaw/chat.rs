@@ -61,19 +61,7 @@ pub(crate) struct ChatAbort {
     agent_id: Option<String>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
-pub(crate) struct ChatInject {
-    #[schemars(length(min = 1))]
-    session_key: String,
-    #[schemars(length(min = 1))]
-    message: String,
-    #[schemars(length(max = 100))]
-    label: Option<String>,
-}
-
-fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<SessionKey, WireError> {
+pub(super) fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<SessionKey, WireError> {
     Ok(keys::read(gate.engine().settings(), gate.engine().tenant(), agent, text)?)
 }
 

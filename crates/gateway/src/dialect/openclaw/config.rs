@@ -2,11 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use tidegate_config::{
-    Change, ConfigFile, EditError, Env, KeyPath, LoadError, Reveal, Secrets, json_schema, parse_document,
-};
-use tidegate_secrets::REDACTED;
+use serde_json::{Value, json};
+use tidegate_config::{ConfigFile, EditError, Env, LoadError, Reveal, Secrets, json_schema, parse_document};
 
 use crate::gate::{Gate, VERSION};
 use crate::methods::{Caller, Nothing};
@@ -123,20 +120,15 @@ async fn write(gate: &Gate, raw: String, base: Option<String>, put: Put) -> Resu
         return Err(WireError::invalid("invalid config: it must be an object"));
     }
     blocking(gate, move |file, env, now| {
-        let source = file.get(None, Reveal::Source, Secrets::Shown, env);
-        let current = source.map_err(|error| WireError::invalid(error.to_string()))?.unwrap_or_else(|| json!({}));
         if file.path().exists() && base.is_none() {
             return Err(WireError::invalid("config base hash required; re-run config.get and retry"));
         }
-        let target = match put {
-            Put::Replace => wanted,
-            Put::Merge => merge(&current, &wanted),
+        let base = base.as_deref();
+        let edited = match put {
+            Put::Replace => file.replace(&wanted, base, env, now),
+            Put::Merge => file.patch(&wanted, base, env, now),
         };
-        let mut changes = Vec::new();
-        differences(&current, &target, &mut Vec::new(), &mut changes)?;
-        if !changes.is_empty() {
-            file.edit_all(&changes, base.as_deref(), env, now).map_err(|error| refused(&error))?;
-        }
+        edited.map_err(|error| refused(&error))?;
         let snapshot = snapshot(file, env);
         Ok(json!({ "ok": true, "path": snapshot["path"], "config": snapshot["config"], "hash": snapshot["hash"] }))
     })
@@ -148,93 +140,4 @@ fn refused(error: &EditError) -> WireError {
         return WireError::invalid("config changed since last load; re-run config.get and retry");
     }
     WireError::invalid(format!("invalid config: {error}"))
-}
-
-/// A merge patch: objects are merged, `null` takes away, everything else replaces.
-pub(crate) fn merge(base: &Value, patch: &Value) -> Value {
-    let Value::Object(patch) = patch else { return patch.clone() };
-    let mut merged = base.as_object().cloned().unwrap_or_default();
-    for (key, value) in patch {
-        if value.is_null() {
-            merged.shift_remove(key);
-        } else {
-            let before = merged.get(key).cloned().unwrap_or(Value::Null);
-            merged.insert(key.clone(), merge(&before, value));
-        }
-    }
-    Value::Object(merged)
-}
-
-/// What has to change, key by key, so that what does not is left as it is written.
-fn differences(
-    from: &Value,
-    to: &Value,
-    at: &mut Vec<String>,
-    changes: &mut Vec<Change>,
-) -> Result<(), WireError> {
-    if from == to || to.as_str() == Some(REDACTED) {
-        return Ok(());
-    }
-    if let (Value::Object(from), Value::Object(to)) = (from, to) {
-        for key in from.keys().filter(|key| !to.contains_key(*key)) {
-            at.push(key.clone());
-            changes.push(Change::Unset { path: path_of(at)? });
-            at.pop();
-        }
-        for (key, value) in to {
-            at.push(key.clone());
-            differences(from.get(key).unwrap_or(&Value::Null), value, at, changes)?;
-            at.pop();
-        }
-        return Ok(());
-    }
-    let value = unmasked(from, to);
-    changes.push(Change::Set { path: path_of(at)?, value });
-    Ok(())
-}
-
-/// What came, with what was there in the place of masks.
-fn unmasked(from: &Value, to: &Value) -> Value {
-    match to {
-        Value::String(text) if text == REDACTED => from.clone(),
-        Value::Array(items) => {
-            let before = |index: usize| from.get(index).unwrap_or(&Value::Null);
-            items.iter().enumerate().map(|(index, item)| unmasked(before(index), item)).collect()
-        }
-        Value::Object(fields) => {
-            let before = |key: &str| from.get(key).unwrap_or(&Value::Null);
-            let fields: Map<String, Value> =
-                fields.iter().map(|(key, value)| (key.clone(), unmasked(before(key), value))).collect();
-            Value::Object(fields)
-        }
-        other => other.clone(),
-    }
-}
-
-fn path_of(at: &[String]) -> Result<KeyPath, WireError> {
-    KeyPath::from_segments(at.iter().cloned()).map_err(|error| WireError::invalid(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_differs_is_changed_and_a_mask_changes_nothing() {
-        let from =
-            json!({ "a": 1, "gone": true, "deep": { "key": "secret", "n": 1 }, "list": [{ "key": "s" }] });
-        let to = json!({ "a": 1, "deep": { "key": REDACTED, "n": 2 }, "list": [{ "key": REDACTED, "m": 3 }], "new": {} });
-        let mut changes = Vec::new();
-        differences(&from, &to, &mut Vec::new(), &mut changes).unwrap();
-        let path = |segments: &[&str]| KeyPath::from_segments(segments.iter().copied()).unwrap();
-        assert_eq!(
-            changes,
-            [
-                Change::Unset { path: path(&["gone"]) },
-                Change::Set { path: path(&["deep", "n"]), value: json!(2) },
-                Change::Set { path: path(&["list"]), value: json!([{ "key": "s", "m": 3 }]) },
-                Change::Set { path: path(&["new"]), value: json!({}) },
-            ]
-        );
-    }
 }

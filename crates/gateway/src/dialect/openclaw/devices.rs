@@ -13,7 +13,7 @@ use crate::ws::frame::WireError;
 use crate::ws::hub::Hub;
 use crate::ws::outbox::Weight;
 use crate::ws::peer::Audience;
-use crate::ws::scope::Need;
+use crate::ws::scope::{Need, may_grant};
 
 const HEARD: Audience<'static> = Audience::Scope(Need::Pairing);
 const NODE: &str = "node";
@@ -139,6 +139,11 @@ fn take(gate: &Gate, request: &str) -> Result<Pending, WireError> {
 
 pub(crate) async fn approve(caller: Caller, params: PairRequest) -> Result<Value, WireError> {
     let gate = &caller.gate;
+    let devices = &gate.shared.hub.devices;
+    let (waiting, _) = devices.list(gate.shared.now());
+    if let Some(pending) = waiting.iter().find(|pending| pending.request_id == params.request_id) {
+        may_grant(caller.peer.scopes, &pending.scopes).map_err(WireError::invalid)?;
+    }
     let pending = take(gate, &params.request_id)?;
     let wanted = pending.wanted();
     let paired = writing(gate, move |shared, now| shared.hub.devices.pair(&wanted, now)).await?;
@@ -158,12 +163,22 @@ pub(crate) async fn reject(caller: Caller, params: PairRequest) -> Result<Value,
 pub(crate) async fn rotate(caller: Caller, params: TokenOf) -> Result<Value, WireError> {
     let gate = &caller.gate;
     let TokenOf { device_id, role, scopes } = params;
+    let (_, paired) = gate.shared.hub.devices.list(gate.shared.now());
+    let known = paired.iter().find(|paired| paired.device_id == device_id);
+    // Also one that was taken away: it would be given anew.
+    if let Some(grant) = known.and_then(|paired| paired.roles.get(&role)) {
+        let kept = |scope: &&String| scopes.as_ref().is_none_or(|wanted| wanted.contains(*scope));
+        let minted: Vec<String> = grant.scopes.iter().filter(kept).cloned().collect();
+        may_grant(caller.peer.scopes, &minted).map_err(WireError::invalid)?;
+    }
     let (device, of_role) = (device_id.clone(), role.clone());
     let grant =
         writing(gate, move |shared, now| shared.hub.devices.rotate(&device, &of_role, scopes, now)).await?;
     let unknown = || WireError::invalid("unknown deviceId/role");
     let grant = grant.ok_or_else(unknown)?;
     let (token, _) = gate.shared.hub.devices.token(&device_id, &role).ok_or_else(unknown)?;
+    // Whoever entered with the token before has to show the new one.
+    gate.shared.hub.remove_others(&device_id, &caller.peer);
     Ok(json!({
         "deviceId": device_id, "role": role, "token": token, "scopes": grant.scopes,
         "rotatedAtMs": grant.rotated_at_ms,

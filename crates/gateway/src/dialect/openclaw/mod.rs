@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod devices;
 pub(crate) mod history;
 pub(crate) mod keys;
+pub(crate) mod lines;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod questions;
@@ -15,6 +16,7 @@ pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod story;
 pub(crate) mod system;
+pub(crate) mod talk;
 pub(crate) mod usage;
 
 /// The events that clients may hear.
@@ -26,6 +28,7 @@ pub(crate) const EVENTS: &[&str] = &[
     "sessions.changed",
     "presence",
     "tick",
+    "talk.mode",
     "shutdown",
     "health",
     "node.pair.requested",

@@ -1,7 +1,9 @@
 //! What pages of another gateway ask about things that there are none of here: plugins, boards, voices. The true answer is
 //! an empty one, and a page that gets it goes on.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,36 +11,32 @@ use crate::gate::VERSION;
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
 
-/// Whatever a page says beside such a question.
+/// Whatever a page says beside such a question: taken, and without a meaning here.
+#[derive(Debug, Deserialize)]
+pub(crate) struct About {}
+
+impl JsonSchema for About {
+    fn schema_name() -> Cow<'static, str> {
+        "About".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": true })
+    }
+}
+
+/// A question about one conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
-pub(crate) struct About {
+pub(crate) struct AboutOne {
     session_key: Option<String>,
+}
+
+/// A question about some.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AboutSome {
     session_keys: Option<Vec<String>>,
-    agent_id: Option<String>,
-    key: Option<String>,
-    keys: Option<Vec<String>>,
-    visible: Option<bool>,
-    surface: Option<String>,
-    observed_url: Option<String>,
-    limit: Option<u32>,
-    offset: Option<u32>,
-    limit_per_host: Option<u32>,
-    status: Option<Vec<String>>,
-    progress_id: Option<String>,
-    allow_partial_results: Option<bool>,
-    include_disabled: Option<bool>,
-    include_delivery_previews: Option<bool>,
-    compact: Option<bool>,
-    enabled: Option<String>,
-    sort_by: Option<String>,
-    sort_dir: Option<String>,
-    query: Option<String>,
-    refresh_checkout: Option<bool>,
-    scope: Option<String>,
-    include_args: Option<bool>,
-    provider: Option<String>,
 }
 
 macro_rules! quiet {
@@ -88,15 +86,15 @@ pub(crate) async fn mentions(caller: Caller, _: About) -> Result<Value, WireErro
     Ok(json!({ "gatewayInstanceId": caller.gate.shared.hub.boot, "revision": 0, "items": [] }))
 }
 
-pub(crate) async fn board(_: Caller, about: About) -> Result<Value, WireError> {
+pub(crate) async fn board(_: Caller, about: AboutOne) -> Result<Value, WireError> {
     Ok(json!({ "sessionKey": about.session_key, "revision": 0, "tabs": [], "widgets": [] }))
 }
 
-pub(crate) async fn viewers(_: Caller, about: About) -> Result<Value, WireError> {
+pub(crate) async fn viewers(_: Caller, about: AboutSome) -> Result<Value, WireError> {
     Ok(json!({ "sessionKeys": about.session_keys.unwrap_or_default() }))
 }
 
-pub(crate) async fn members(_: Caller, about: About) -> Result<Value, WireError> {
+pub(crate) async fn members(_: Caller, about: AboutOne) -> Result<Value, WireError> {
     Ok(json!({
         "sessionKey": about.session_key, "members": [], "identities": [], "role": "owner", "allowedVisibilities": [],
     }))

@@ -4,7 +4,9 @@
 //! out.
 
 use serde_json::{Value, json};
-use tidegate_protocol::{ErrorBody, ErrorCode, RunEvent, RunEventBody, RunId, SessionKey};
+use tidegate_protocol::{
+    ErrorBody, ErrorCode, Logged, RunCommand, RunEvent, RunEventBody, RunId, SessionKey,
+};
 use tidegate_storage::{RunLookup, RunRow};
 
 use super::{history, keys, sessions};
@@ -87,7 +89,9 @@ impl Story {
             "idempotencyKey": format!("{}:user", self.name),
         });
         // What was asked is in the log once it is answered; until then it has no place there.
-        self.session_message(hub, &user, &format!("{}:user", self.name), None);
+        if !self.question.is_empty() {
+            self.session_message(hub, &user, &format!("{}:user", self.name), None);
+        }
         self.sessions_changed(gate, "start").await;
     }
 
@@ -220,7 +224,8 @@ impl Story {
                     _ => "",
                 };
                 let mut chat = self.chat_payload("final");
-                chat["stopReason"] = json!("stop");
+                chat["stopReason"] =
+                    json!(if row.as_ref().is_some_and(is_put) { "injected" } else { "stop" });
                 if !text.trim().is_empty() {
                     chat["message"] = words(text.trim(), now);
                 }
@@ -285,6 +290,11 @@ impl Story {
         });
         hub.tell("sessions.changed", &payload, Audience::SessionList);
     }
+}
+
+/// Whether somebody put the answer there.
+fn is_put(row: &RunRow) -> bool {
+    matches!(row.spec.command, Some(RunCommand::Say { logged: Some(Logged::Answer), .. }))
 }
 
 /// The words of an agent as a message.

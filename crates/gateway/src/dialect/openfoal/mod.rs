@@ -2,6 +2,7 @@
 
 pub(crate) mod house;
 pub(crate) mod rows;
+pub(crate) mod rules;
 mod story;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::gate::Gate;
 use crate::methods::validate::{self, Unnamed};
 use crate::methods::{self, Caller, Repeat};
 use crate::ws::connect::Client;
-use crate::ws::connection::{Arrival, close, first_text, join};
+use crate::ws::connection::{Arrival, close, first_text, join, too_many_wrong};
 use crate::ws::frame::{self, Request, WireError};
 use crate::ws::handshake::CLOSE_POLICY;
 use crate::ws::peer::{Dialect, NewPeer, Peer};
@@ -79,6 +80,9 @@ fn connect(gate: &Gate, request: &Request, arrival: Arrival) -> Result<Peer, Wir
     let given = params["auth"]["token"].as_str().or_else(|| params["authToken"].as_str());
     let token = gate.shared.options.token.as_ref();
     if !arrival.control && !given.zip(token).is_some_and(|(given, token)| token.is(given)) {
+        if given.is_some() && gate.shared.guesses.wrong(arrival.from, gate.shared.now()) {
+            return Err(too_many_wrong("UNAUTHORIZED"));
+        }
         let message = "the token is missing or wrong; it is in credentials/local-token of the home";
         return Err(WireError::new("UNAUTHORIZED", message));
     }
@@ -114,7 +118,7 @@ pub(crate) async fn call(caller: Caller, request: &Request) -> Result<String, Wi
     permitted.map_err(|message| WireError::new("FORBIDDEN", message))?;
     let params = request.params.clone().unwrap_or_else(|| json!({}));
     let key = params["idempotencyKey"].as_str().is_some_and(|key| !key.trim().is_empty());
-    if method.repeat == Repeat::Keyed && !key {
+    if matches!(method.repeat, Repeat::Keyed | Repeat::Run) && !key {
         return Err(WireError::invalid(format!("{name} needs an idempotencyKey")));
     }
     if let Some(tenant) = params["tenantId"].as_str()

@@ -36,16 +36,6 @@ pub(crate) struct ScopeKey {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its schema is used until there is a handler")]
-pub(crate) struct Update {
-    #[schemars(length(min = 1))]
-    idempotency_key: String,
-    scope_key: Option<String>,
-    patch: Value,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Llm {
     model_ref: Option<String>,
     provider: Option<String>,

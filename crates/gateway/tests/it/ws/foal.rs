@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::client::{Client, named};
 use crate::house::House;
 
-async fn foal(house: &House) -> Client {
+pub(super) async fn foal(house: &House) -> Client {
     let mut client = Client::open(house, "/ws", &[]).await.unwrap();
     let hello = client.payload("connect", json!({ "auth": { "token": house.token } })).await;
     assert_eq!(hello["protocolVersion"], "1.0.0");
@@ -85,4 +85,79 @@ async fn an_abort_ends_a_run_and_a_second_one_says_so() {
     let mode = json!({ "sessionId": "work", "runtimeMode": "local", "idempotencyKey": "m" });
     assert_eq!(client.payload("runtime.setMode", mode).await["status"], "applied");
     assert_eq!(client.event(named("runtime.mode_changed")).await["payload"]["status"], "applied");
+}
+
+#[tokio::test]
+async fn a_policy_is_what_the_configuration_says_and_a_change_is_written_there_and_on_record() {
+    let house = House::open().await;
+    let mut client = foal(&house).await;
+    let policy = client.payload("policy.get", json!({})).await["policy"].clone();
+    assert_eq!(
+        (&policy["scopeKey"], &policy["toolDefault"], &policy["highRisk"], &policy["restartRequired"]),
+        (&json!("default"), &json!("deny"), &json!("approval-required"), &json!(false))
+    );
+    let patch = json!({ "highRisk": "deny", "tools": { "web_fetch": "approval-required", "exec": "deny" } });
+    let changed =
+        client.payload("policy.update", json!({ "idempotencyKey": "p1", "patch": patch })).await["policy"]
+            .clone();
+    assert_eq!((&changed["highRisk"], &changed["restartRequired"]), (&json!("deny"), &json!(true)));
+    assert_eq!(changed["tools"], json!({ "exec": "deny", "web_fetch": "approval-required" }));
+    assert!(changed["version"].as_u64() > policy["version"].as_u64());
+    assert_eq!(client.payload("policy.get", json!({ "scopeKey": "default" })).await["policy"], changed);
+    let file = std::fs::read_to_string(house.engine.home().config_file()).unwrap();
+    assert!(file.contains("highRisk") && file.contains("web_fetch"), "{file}");
+    let gone =
+        json!({ "idempotencyKey": "p2", "patch": { "tools": { "exec": null }, "toolDefault": "allow" } });
+    let changed = client.payload("policy.update", gone).await["policy"].clone();
+    assert_eq!(
+        (&changed["tools"], &changed["toolDefault"]),
+        (&json!({ "web_fetch": "approval-required" }), &json!("allow"))
+    );
+    for (patch, code) in [
+        (json!({ "highRisk": "maybe" }), "INVALID_REQUEST"),
+        (json!({ "surprise": true }), "INVALID_REQUEST"),
+        (json!({ "bashMode": "host" }), "INVALID_REQUEST"),
+        (json!({}), "INVALID_REQUEST"),
+    ] {
+        let wrong = json!({ "idempotencyKey": patch.to_string(), "patch": patch });
+        assert_eq!(client.refusal("policy.update", wrong).await.0, code, "{patch}");
+    }
+    assert_eq!(client.refusal("policy.get", json!({ "scopeKey": "other" })).await.0, "INVALID_REQUEST");
+    let audit = client.payload("audit.query", json!({ "action": "policy.update" })).await;
+    assert_eq!(audit["items"].as_array().unwrap().len(), 2, "{audit}");
+    assert_eq!(audit["items"][1]["metadata"]["patch"]["tools"]["highRisk"], "deny");
+}
+
+#[tokio::test]
+async fn a_budget_is_changed_for_its_scope_and_only_within_ones_own() {
+    let house = House::open().await;
+    let mut client = foal(&house).await;
+    let agent = "agent:local:default:main";
+    let patch = json!({ "tokenDailyLimit": 5000, "costMonthlyUsdLimit": 2.5, "hardLimit": false });
+    let update = json!({ "idempotencyKey": "b1", "scopeKey": agent, "patch": patch });
+    let changed = client.payload("budget.update", update).await;
+    let policy = &changed["policy"];
+    assert_eq!(
+        (&policy["tokenDailyLimit"], &policy["costMonthlyUsdLimit"], &policy["hardLimit"]),
+        (&json!(5000), &json!(2.5), &json!(false))
+    );
+    assert_eq!(changed["usage"]["tokensUsedDaily"], 0);
+    let read = client.payload("budget.get", json!({ "scopeKey": agent })).await;
+    assert_eq!(read["policy"], *policy);
+    assert_eq!(client.payload("budget.get", json!({})).await["policy"]["tokenDailyLimit"], Value::Null);
+    let free = json!({ "idempotencyKey": "b2", "scopeKey": agent, "patch": { "tokenDailyLimit": null } });
+    assert_eq!(client.payload("budget.update", free).await["policy"]["tokenDailyLimit"], Value::Null);
+    for (scope, patch, code) in [
+        ("tenant:other", json!({ "hardLimit": true }), "TENANT_SCOPE_MISMATCH"),
+        ("workspace:local:other", json!({ "hardLimit": true }), "WORKSPACE_SCOPE_MISMATCH"),
+        ("planet:earth", json!({ "hardLimit": true }), "INVALID_REQUEST"),
+        (agent, json!({ "tokenDailyLimit": -1 }), "INVALID_REQUEST"),
+        (agent, json!({ "colour": "red" }), "INVALID_REQUEST"),
+        (agent, json!({}), "INVALID_REQUEST"),
+    ] {
+        let wrong = json!({ "idempotencyKey": format!("{scope}{patch}"), "scopeKey": scope, "patch": patch });
+        assert_eq!(client.refusal("budget.update", wrong).await.0, code, "{scope} {patch}");
+    }
+    let audit = client.payload("audit.query", json!({ "action": "budget.update" })).await;
+    assert_eq!(audit["items"].as_array().unwrap().len(), 2, "what is refused changes nothing");
 }

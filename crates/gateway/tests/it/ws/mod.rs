@@ -3,8 +3,13 @@
 mod chat;
 mod client;
 mod foal;
+mod gate;
 mod handshake;
+mod keys;
+mod lines;
 mod methods;
 mod nodes;
+mod panics;
 mod resume;
 mod slow;
+mod strangers;

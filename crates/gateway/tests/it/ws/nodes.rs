@@ -46,10 +46,14 @@ async fn a_node_is_asked_and_answers_and_only_for_what_it_may() {
         assert_eq!(client.refusal("node.invoke", invoke(command)).await.1, "node command not allowed");
     }
     assert_eq!(node.refusal("health", json!({})).await.1, "unauthorized role: node");
+    // The same key is the same question: the node is not asked again.
+    let again = client.payload("node.invoke", invoke("system.which")).await;
+    assert_eq!(again["payload"], json!({ "path": "/bin/ls" }));
+    let invoke = |key: &str| json!({ "nodeId": id, "command": "system.which", "params": { "name": "ls" }, "idempotencyKey": key, "timeoutMs": 20_000 });
     // One that goes leaves nobody waiting.
-    let asked = client.ask("node.invoke", invoke("system.which")).await;
+    let asked = client.ask("node.invoke", invoke("another")).await;
     node.event(named("node.invoke.request")).await;
     drop(node);
     assert_eq!(client.answer(&asked).await["error"]["message"], "node disconnected");
-    assert_eq!(client.refusal("node.invoke", invoke("system.which")).await.1, "node not connected");
+    assert_eq!(client.refusal("node.invoke", invoke("another")).await.1, "node not connected");
 }

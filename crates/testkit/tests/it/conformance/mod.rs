@@ -24,6 +24,7 @@ mod ingest;
 mod instances;
 mod join;
 mod journal;
+mod keys;
 mod lanes;
 mod ledger;
 mod library;

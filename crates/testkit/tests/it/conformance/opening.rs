@@ -1,7 +1,7 @@
 //! Opening: what a reader may do, and what a release does with data that is too new for it.
 
 use tidegate_protocol::{JoinMode, SendOutcome, SessionSettings, ToolRunState};
-use tidegate_storage::{Absorb, Finish, MirrorPosition, SCHEMA, Store, StoreError};
+use tidegate_storage::{Absorb, Finish, Idempotency, MirrorPosition, SCHEMA, Store, StoreError};
 use tidegate_testkit::requests::Requests;
 use tidegate_testkit::snapshot::{self, assert_same};
 use tidegate_testkit::stores::{ScratchStore, with_place};
@@ -107,6 +107,10 @@ async fn a_reader_writes_nothing(store: &ScratchStore) {
         ("seal", reader_store.seal(make.tenant(), 9, make.now()).await.err()),
         ("meter", reader_store.meter(make.tenant(), make.meter(None, vec![make.call(1)])).await.err()),
         ("note_standing", reader_store.note_standing(make.tenant(), make.standing("a", "b")).await.err()),
+        ("keep_answer", {
+            let key = Idempotency::new("k", b"r", i64::MAX);
+            reader_store.keep_answer(make.tenant(), key, "a".to_owned(), make.now()).await.err()
+        }),
         ("clear_standings", reader_store.clear_standings(make.tenant(), "a", None).await.err()),
         ("note_mirrored", reader_store.note_mirrored(make.tenant(), ended.session, position).await.err()),
     ];
