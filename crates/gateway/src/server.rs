@@ -13,7 +13,8 @@ use hyper_util::service::TowerToHyperService;
 use tidegate_runtime::{Shutdown, Task, fault, socket, spawn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
@@ -30,6 +31,8 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(20);
 const LARGEST_HEAD: usize = 64 * 1024;
 /// Connections that the system keeps until they are taken: clients that all come back at once.
 const BACKLOG: u32 = 4096;
+/// How long somebody who connected may take to ask, when the listener closes.
+const FIRST_WORDS: Duration = Duration::from_millis(250);
 /// After the system could not give a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -225,7 +228,10 @@ impl Hall {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
         let router = TowerToHyperService::new(self.router.clone());
+        let asked = Arc::new(Notify::new());
+        let asks = Arc::clone(&asked);
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            asks.notify_one();
             if let Some(from) = from {
                 request.extensions_mut().insert(from);
             }
@@ -238,10 +244,20 @@ impl Hall {
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = stop.requested() => {
-                    connection.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = connection.as_mut() => ended,
-                        () = cut.requested() => Ok(()),
+                    // Who has just connected is heard first: closed at once, it would take that for a refusal.
+                    let heard = tokio::select! {
+                        ended = connection.as_mut() => Some(ended),
+                        _ = timeout(FIRST_WORDS, asked.notified()) => None,
+                    };
+                    match heard {
+                        Some(ended) => ended,
+                        None => {
+                            connection.as_mut().graceful_shutdown();
+                            tokio::select! {
+                                ended = connection.as_mut() => ended,
+                                () = cut.requested() => Ok(()),
+                            }
+                        }
                     }
                 }
             };
