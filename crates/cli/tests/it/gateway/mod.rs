@@ -3,6 +3,7 @@
 
 mod audit;
 mod beside;
+mod crowd;
 mod drain;
 mod errors;
 mod files;

@@ -34,7 +34,7 @@ impl Ws {
         Self::try_enter(&live.address, &live.token).expect("the gateway lets us in")
     }
 
-    /// The same where it may be too full for a moment; then it says with which status.
+    /// The same where it may be turned away: 401 by the handshake, else by the status of the upgrade; 0 without one.
     pub(super) fn try_enter(address: &str, token: &str) -> Result<Self, u16> {
         let Ok(stream) = TcpStream::connect(address) else { return Err(0) };
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -54,8 +54,10 @@ impl Ws {
                 "auth": { "token": token },
             }),
         );
-        assert_eq!(hello["ok"], true, "{hello}");
-        Ok(client)
+        match hello["ok"] == true {
+            true => Ok(client),
+            false => Err(401),
+        }
     }
 
     pub(super) fn read(&mut self) -> Read {
@@ -92,6 +94,22 @@ impl Ws {
         let mut answer = self.call(method, params);
         assert_eq!(answer["ok"], true, "{method}: {answer}");
         answer["payload"].take()
+    }
+
+    /// The next event that is wanted; `None` when the socket closed before it came. Others are left out.
+    pub(super) fn event(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        loop {
+            let frame = match self.events.pop_front() {
+                Some(frame) => frame,
+                None => match self.read() {
+                    Read::Frame(frame) => frame,
+                    Read::Closed(_) => return None,
+                },
+            };
+            if frame["type"] == "event" && wanted(&frame) {
+                return Some(frame);
+            }
+        }
     }
 
     /// Everything until the socket closes, and how it did.
