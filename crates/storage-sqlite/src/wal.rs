@@ -23,7 +23,7 @@ const SOFT_PAGES: i32 = 1024;
 /// Pages at which the writer itself stops for a checkpoint: 32 MB.
 const HARD_PAGES: i32 = 8192;
 /// How much a warmed WAL holds: what the frames before a checkpoint take.
-const WARM_BYTES: u64 = SOFT_PAGES as u64 * (4096 + 24) + 32;
+const WARM_BYTES: u64 = SOFT_PAGES.unsigned_abs() as u64 * (4096 + 24) + 32;
 /// What must be free for that.
 const ROOM_TO_WARM: u64 = 64 << 20;
 

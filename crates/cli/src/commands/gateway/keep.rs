@@ -5,7 +5,6 @@
 //! the configuration before it.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use tidegate_config::Loaded;
 use tidegate_gateway::{RestartAsk, Restarting};
@@ -29,6 +28,15 @@ enum Event {
     Failed(StoreError),
     /// Somebody wants the configuration taken that stands in the file; a signal leaves nobody to answer to.
     Restart(Option<RestartAsk>),
+}
+
+/// What was wanted while a restart was under way.
+#[derive(Default)]
+struct Wanted {
+    /// The configuration once more: it may have changed since it was read.
+    again: bool,
+    /// The end, in good order: what drains already is not followed by another one.
+    stop: bool,
 }
 
 /// Who may interrupt.
@@ -85,18 +93,20 @@ impl Outside {
         }
     }
 
-    /// Answers those who want a restart while one is under way; returns only when a signal ends the process.
-    async fn while_restarting(&mut self, drain: Duration, again: &mut bool) -> u8 {
+    /// Notes what is wanted while a gateway drains to make room; returns only when a second signal ends the process.
+    async fn while_restarting(&mut self, host: &Host, wanted: &mut Wanted) -> u8 {
         loop {
             tokio::select! {
                 heard = self.signals.heard() => match heard {
-                    Heard::End(code) => return code,
-                    Heard::Reload => *again = true,
+                    Heard::End(code) if wanted.stop => return code,
+                    Heard::End(_) => wanted.stop = true,
+                    Heard::Reload => wanted.again = true,
                 },
                 Some(ask) = self.asks.recv() => {
-                    *again = true;
-                    ask.answer(Ok(Restarting { drain, under_way: true }));
+                    wanted.again = true;
+                    ask.answer(Ok(Restarting { drain: host.drain, under_way: true }));
                 }
+                () = host.stop.requested(), if !wanted.stop => wanted.stop = true,
             }
         }
     }
@@ -155,15 +165,18 @@ async fn give_way(
     plan: Plan,
     outside: &mut Outside,
 ) -> Result<Next, Failure> {
-    let (app, drain) = (process.app, host.drain);
+    let app = process.app;
     if !process.quiet {
-        complain(&app.fill(words::RESTARTING, &[("seconds", &drain.as_secs())]));
+        complain(&app.fill(words::RESTARTING, &[("seconds", &host.drain.as_secs())]));
     }
     tracing::info!("restarting with the configuration of the file");
-    let mut again = false;
+    let mut wanted = Wanted::default();
     tokio::select! {
         () = host.make_room() => {}
-        code = outside.while_restarting(drain, &mut again) => return Ok(Next::Ended(ExitCode::from(code))),
+        code = outside.while_restarting(&host, &mut wanted) => return Ok(Next::Ended(ExitCode::from(code))),
+    }
+    if wanted.stop {
+        return Ok(Next::Ended(ExitCode::SUCCESS));
     }
     let Host { loaded: before, mut kept, .. } = host;
     if plan.waits_for_port() {
@@ -183,11 +196,11 @@ async fn give_way(
                 app.fill(words::FELL_BACK, &[("cause", &cause)])
             )));
             tracing::error!(code = %failure.code, cause = failure.message.en, "went on with the configuration before");
-            again = false;
+            wanted.again = false;
             Host::start(process, Plan::new(process, before, Some(&kept)).await?).await?
         }
     };
-    Ok(Next::Goes(Box::new(next), again))
+    Ok(Next::Goes(Box::new(next), wanted.again))
 }
 
 /// The new configuration holds: it is the one to fall back to, and the log follows it.

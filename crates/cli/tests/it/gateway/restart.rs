@@ -4,11 +4,12 @@ use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::homes::{account, settled, with_channels};
+use super::homes::{account, settled, with_channels, with_config};
 use super::http;
 use super::live::{Live, eventually};
 use super::ws::Ws;
@@ -152,8 +153,38 @@ fn nobody_is_refused_while_it_restarts() {
     over.store(true, Ordering::Release);
     poll.join().expect("it was joined").expect("every request was answered");
     live.end();
+}
+
+#[test]
+fn restarts_leave_nothing_behind() {
+    let (home, live) = gateway();
+    let restart = || {
+        let mut client = Ws::enter(&live);
+        assert_eq!(client.payload("health", &json!({}))["ok"], true);
+        home.call(&["gateway", "restart"]).ok();
+        assert_eq!(client.to_the_end().1, 1012);
+    };
+    let count = |what: &str| fs::read_dir(format!("/proc/{}/{what}", live.pid())).unwrap().count();
+    restart();
+    // What looks at the sandboxes of this machine in the beginning opens files too.
+    let quiet = |what: &str| {
+        let mut before = count(what);
+        eventually("it rests", || {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = count(what);
+            (std::mem::replace(&mut before, now) == now).then_some(now)
+        })
+    };
+    let before = quiet("fd");
+    for _ in 0..6 {
+        restart();
+    }
+    let after = quiet("fd");
+    assert!(after <= before + 3, "{before} open files before six restarts, {after} after them");
     let kept = fs::read_dir(home.root().join("service")).unwrap().count();
-    assert!(kept <= 4, "a restart leaves nothing behind: {kept} files");
+    assert!(kept <= 4, "{kept} files");
+    live.end();
+    settled(&home);
 }
 
 /// Two ports that are free, one after the other.
@@ -206,6 +237,27 @@ fn a_restart_that_fails_goes_on_with_the_configuration_before() {
     assert_eq!(home.ask("after")["sessionId"], conversation["sessionId"]);
     let done = live.end();
     assert!(done.stderr.contains("[PORT_IN_USE]"), "it is told loudly: {done:?}");
+    settled(&home);
+}
+
+#[test]
+fn a_gateway_that_is_stopped_while_it_restarts_stops_in_good_order() {
+    let home = with_config(Backend::Sqlite, "gateway: { drainSeconds: 20 }").expect("SQLite is always there");
+    let call = home.call(&["up", "--json", "--port", "0"]).env("TIDEGATE_OFFLINE_DELAY_MS", "1000");
+    let live = Live::with(call, home.root());
+    let default = account(&home, "default");
+    default.say("p", "under way");
+    eventually("it is under way", || {
+        let status = live.http("GET", "/api/v1/status", &Value::Null).json();
+        let runs = status["counts"]["runs"].as_array()?.clone();
+        runs.iter().any(|row| row["state"] == "running").then_some(())
+    });
+    live.signal(Signal::HUP);
+    eventually("it drains", || (live.try_http("GET", "/readyz", &Value::Null)?.status == 503).then_some(()));
+    live.signal(Signal::TERM);
+    let done = live.wait();
+    assert_eq!((done.code, done.signal), (Some(0), None), "{done:?}");
+    assert_eq!(default.answered("p"), ["under way"], "it had its time");
     settled(&home);
 }
 

@@ -54,10 +54,7 @@ impl Ws {
                 "auth": { "token": token },
             }),
         );
-        match hello["ok"] == true {
-            true => Ok(client),
-            false => Err(401),
-        }
+        if hello["ok"] == true { Ok(client) } else { Err(401) }
     }
 
     pub(super) fn read(&mut self) -> Read {
