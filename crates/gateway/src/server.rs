@@ -249,14 +249,13 @@ impl Hall {
                         ended = connection.as_mut() => Some(ended),
                         _ = timeout(FIRST_WORDS, asked.notified()) => None,
                     };
-                    match heard {
-                        Some(ended) => ended,
-                        None => {
-                            connection.as_mut().graceful_shutdown();
-                            tokio::select! {
-                                ended = connection.as_mut() => ended,
-                                () = cut.requested() => Ok(()),
-                            }
+                    if let Some(ended) = heard {
+                        ended
+                    } else {
+                        connection.as_mut().graceful_shutdown();
+                        tokio::select! {
+                            ended = connection.as_mut() => ended,
+                            () = cut.requested() => Ok(()),
                         }
                     }
                 }

@@ -82,11 +82,11 @@ fn host(app: &App, command: &'static Command, parsed: &Parsed, home: &Home, link
             restarter,
             quiet: parsed.has("json"),
         };
-        let host = keep::begin(&process, loaded).await?;
+        let host = Box::pin(keep::begin(&process, loaded)).await?;
         // Whoever reads that it is there may stop it at once.
         let outside = Outside { signals: Signals::listen()?, asks };
         host.report(&process, link).await?;
-        keep::keep(&process, host, outside).await
+        Box::pin(keep::keep(&process, host, outside)).await
     });
     // Nothing is torn down under a run that did not come to its end: it would take that for a failure and write it
     // down. The process ends with it, and the next start settles it like after a crash.

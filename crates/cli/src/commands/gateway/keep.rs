@@ -65,7 +65,7 @@ pub(super) async fn keep(process: &Process<'_>, mut host: Host, mut outside: Out
             Event::Failed(error) => Some(error),
             Event::Restart(ask) => {
                 let Some(plan) = check(process, &host, ask).await else { continue };
-                match give_way(process, host, plan, &mut outside).await? {
+                match Box::pin(give_way(process, host, plan, &mut outside)).await? {
                     Next::Goes(next, again) => (host, wanted_again) = (*next, again),
                     Next::Ended(code) => return Ok(code),
                 }

@@ -140,7 +140,7 @@ fn a_client_that_stops_reading_hears_the_ends_or_is_let_go_and_others_hear_every
         assert!(end.is_some(), "the end of {at} is told to whoever reads");
     }
     live.signal(rustix::process::Signal::TERM);
-    let (told, code) = slow.to_the_end();
+    let (told, code) = slow.heard_out();
     let ends =
         told.iter().filter(|event| event["event"] == "chat" && event["payload"]["state"] == "final").count();
     assert!(ends == RUNS || matches!(code, 1008 | 0), "{ends} ends were told, then {code}");

@@ -133,7 +133,7 @@ fn under_load(backend: Backend, fate: Fate) {
         Fate::Kill => live.kill(),
         Fate::Stop { .. } => {
             live.signal(Signal::TERM);
-            let (told, code) = load.sockets.to_the_end();
+            let (told, code) = load.sockets.heard_out();
             assert_eq!(code, 1012, "a socket is closed with a word: {told:?}");
             assert!(told.iter().any(|event| event["event"] == "shutdown"), "{told:?}");
             let ours = |run: &Value| run.as_str().is_some_and(|run| run.starts_with('w'));
@@ -151,7 +151,7 @@ fn under_load(backend: Backend, fate: Fate) {
             home.write_config(&home.read_config().replace("drainSeconds: 1 ", "drainSeconds: 2 "));
             let told = home.call(&["gateway", "restart", "--json"]).json();
             assert_eq!((&told["restarted"], &told["pid"]), (&json!(true), &json!(pid)), "{told}");
-            let (told, code) = load.sockets.to_the_end();
+            let (told, code) = load.sockets.heard_out();
             assert_eq!(code, 1012, "{told:?}");
             let shutdown = told.iter().find(|event| event["event"] == "shutdown").expect("it is told");
             assert!(shutdown["payload"]["restartExpectedMs"].as_u64() > Some(0), "{shutdown}");

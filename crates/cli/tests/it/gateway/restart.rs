@@ -69,7 +69,7 @@ fn whoever_changes_the_configuration_over_the_socket_is_told_that_it_is_taken() 
         let answer = client.payload(method, &params);
         assert_eq!(answer["restart"]["ok"], true, "{answer}");
         assert_eq!(answer["restart"]["pid"], live.pid(), "{answer}");
-        let (told, code) = client.to_the_end();
+        let (told, code) = client.heard_out();
         let shutdown = told.iter().find(|event| event["event"] == "shutdown").expect("it is told");
         assert!(shutdown["payload"]["restartExpectedMs"].as_u64() > Some(0), "{shutdown}");
         assert_eq!(code, 1012);
@@ -162,7 +162,7 @@ fn restarts_leave_nothing_behind() {
         let mut client = Ws::enter(&live);
         assert_eq!(client.payload("health", &json!({}))["ok"], true);
         home.call(&["gateway", "restart"]).ok();
-        assert_eq!(client.to_the_end().1, 1012);
+        assert_eq!(client.heard_out().1, 1012);
     };
     let count = |what: &str| fs::read_dir(format!("/proc/{}/{what}", live.pid())).unwrap().count();
     restart();

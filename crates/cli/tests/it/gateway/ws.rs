@@ -110,7 +110,7 @@ impl Ws {
     }
 
     /// Everything until the socket closes, and how it did.
-    pub(super) fn to_the_end(mut self) -> (Vec<Value>, u16) {
+    pub(super) fn heard_out(mut self) -> (Vec<Value>, u16) {
         let mut told = Vec::from(std::mem::take(&mut self.events));
         loop {
             match self.read() {
