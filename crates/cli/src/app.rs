@@ -65,13 +65,7 @@ impl App {
     /// with a banner, and without one the command is refused.
     pub(crate) fn config(&self, home: &Home) -> Result<Loaded, Failure> {
         let loaded = config_file(home).load_or_last_good(&self.env)?;
-        if let Some(language) = loaded.config.ui.language.filter(|_| self.env.get("TIDEGATE_LANG").is_none())
-        {
-            self.language.set(match language {
-                tidegate_config::schema::Language::English => Language::English,
-                tidegate_config::schema::Language::SimplifiedChinese => Language::Chinese,
-            });
-        }
+        self.speak(&loaded);
         if let Origin::LastGood { revision, problems } = &loaded.origin {
             let file = home.config_file();
             complain(&self.fill(texts::LAST_GOOD, &[("file", &file.display()), ("revision", revision)]));
@@ -81,6 +75,17 @@ impl App {
             complain(&self.fill(texts::LAST_GOOD_MEND, &[("program", &self.program)]));
         }
         Ok(loaded)
+    }
+
+    /// Takes the language of a configuration, unless the environment chose one.
+    pub(crate) fn speak(&self, loaded: &Loaded) {
+        let chosen = loaded.config.ui.language.filter(|_| self.env.get("TIDEGATE_LANG").is_none());
+        if let Some(language) = chosen {
+            self.language.set(match language {
+                tidegate_config::schema::Language::English => Language::English,
+                tidegate_config::schema::Language::SimplifiedChinese => Language::Chinese,
+            });
+        }
     }
 
     pub(crate) fn home_patience(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tidegate_config::schema::LogLevel;
 use tidegate_runtime::{iso_timestamp, redact};
@@ -12,6 +12,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{Registry, reload};
 
 use crate::app::now_ms;
 
@@ -22,15 +24,25 @@ const LARGEST: u64 = 10 << 20;
 pub(crate) fn start(level: LogLevel, folder: &Path) {
     let file = Arc::new(Mutex::new(LogFile::open(folder).ok()));
     let sink = Sink { file };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(filter(level))
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .with_timer(Time)
-        .with_writer(sink)
-        .finish();
+        .with_writer(sink);
+    let (level, handle) = reload::Layer::new(filter(level));
     // Only the first one counts; a process has one.
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(level).with(lines));
+    let _ = LEVEL.set(handle);
+}
+
+/// How the level of the log that was started can be changed.
+static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
+
+/// Writes more or less from now on.
+pub(crate) fn set_level(level: LogLevel) {
+    if let Some(handle) = LEVEL.get() {
+        let _ = handle.reload(filter(level));
+    }
 }
 
 fn filter(level: LogLevel) -> LevelFilter {

@@ -6,10 +6,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Written at once.
+const BLOCK: usize = 64 << 10;
 /// Enough for the ends of every run under way, with their answers.
-const BYTES: usize = 8 << 20;
-/// Room with which writing goes on.
-const SOME: u64 = 1 << 20;
+const BYTES: u64 = 8 << 20;
+/// The least that is worth having, and the room with which writing goes on.
+const LEAST: u64 = 1 << 20;
 
 pub(crate) struct Ballast {
     path: PathBuf,
@@ -17,21 +19,29 @@ pub(crate) struct Ballast {
     spent: AtomicBool,
 }
 
+/// How large a ballast may be where so much is free: half of it, for the rest is for the work that waits. Where that is
+/// too little for one, the disk counts as full.
+fn fitting(free: u64) -> Option<u64> {
+    let half = (free / 2).min(BYTES);
+    (half >= LEAST).then_some(half - half % BLOCK as u64)
+}
+
 impl Ballast {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, spent: AtomicBool::new(false) }
     }
 
-    /// Makes the file if it is not there. Without room for it there is none, and it is tried again later.
+    /// Makes the file if it is not there, or a larger one where it is small and there is room now. Without room for it
+    /// there is none, and it is tried again later.
     pub(crate) fn lay(&self) {
-        let whole = fs::metadata(&self.path).is_ok_and(|file| file.len() == BYTES as u64);
-        let laid = if whole {
+        let there = fs::metadata(&self.path).map_or(0, |file| file.len());
+        let free = self.free_bytes();
+        let laid = match fitting(free) {
+            Some(bytes) if there < LEAST || there < bytes => self.write(bytes).is_ok() || there >= LEAST,
             // It was not given up, so little was missing.
-            !self.is_spent() || self.has_room(SOME)
-        } else {
-            self.has_room(2 * BYTES as u64) && self.write().is_ok()
+            _ => there >= LEAST && (!self.is_spent() || free >= LEAST),
         };
-        if !laid && !whole {
+        if !laid {
             // Half a ballast only takes room away from what needs it.
             let _ = fs::remove_file(self.partial());
         }
@@ -42,10 +52,9 @@ impl Ballast {
         }
     }
 
-    /// A new one only where twice its size is free: room that somebody just made is for the work that waits.
-    fn has_room(&self, bytes: u64) -> bool {
+    fn free_bytes(&self) -> u64 {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= bytes)
+        rustix::fs::statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     fn partial(&self) -> PathBuf {
@@ -53,12 +62,12 @@ impl Ballast {
     }
 
     /// Written, not only sized: a file with holes frees nothing.
-    fn write(&self) -> io::Result<()> {
+    fn write(&self, bytes: u64) -> io::Result<()> {
         let partial = self.partial();
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-        let block = vec![0xa5; 64 << 10];
-        for _ in 0..BYTES / block.len() {
+        let block = vec![0xa5; BLOCK];
+        for _ in 0..bytes / BLOCK as u64 {
             file.write_all(&block)?;
         }
         file.sync_all()?;
@@ -96,13 +105,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_disk_with_little_room_has_a_small_ballast_and_is_not_called_full() {
+        let mb = |count: u64| count << 20;
+        assert_eq!(fitting(mb(100)), Some(BYTES));
+        assert_eq!(fitting(mb(16)), Some(BYTES));
+        assert_eq!(fitting(mb(15)), Some(15 << 19), "as large as what is left for the work");
+        assert_eq!(fitting(mb(2)), Some(LEAST));
+        assert_eq!(fitting(mb(2) - 1), None);
+        assert_eq!(fitting(0), None);
+    }
+
+    #[test]
+    fn a_small_ballast_grows_when_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let ballast = Ballast::new(folder.path().join("ballast"));
+        let size = || fs::metadata(folder.path().join("ballast")).unwrap().len();
+        ballast.write(LEAST).unwrap();
+        assert_eq!(size(), LEAST);
+        ballast.lay();
+        assert_eq!(size(), BYTES);
+    }
+
+    #[test]
     fn ballast_is_real_bytes_given_up_once_and_laid_again() {
         use std::os::unix::fs::MetadataExt as _;
         let folder = tempfile::tempdir().unwrap();
         let ballast = Ballast::new(folder.path().join("ballast"));
         ballast.lay();
         let file = fs::metadata(folder.path().join("ballast")).unwrap();
-        assert!(file.blocks() * 512 >= BYTES as u64, "a file with holes");
+        assert!(file.blocks() * 512 >= BYTES, "a file with holes");
         assert!(!ballast.is_spent());
         assert!(ballast.free());
         assert!(ballast.is_spent());

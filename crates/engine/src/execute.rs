@@ -240,6 +240,7 @@ impl Core {
         match self.store.release(lease, self.clock.now_ms()).await {
             Ok(RunState::Queued) => {
                 self.given_back.fetch_add(1, Ordering::Relaxed);
+                self.live.give_back(work.run);
             }
             Ok(_) => {
                 let error = ErrorBody::new(ErrorCode::Interrupted, "the process ended before the run did");

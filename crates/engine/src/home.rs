@@ -129,7 +129,7 @@ impl Home {
         // Only for people to read; a failure to write it changes nothing.
         let _ = file.set_len(0);
         let _ = write!(file, "{} {purpose}", std::process::id());
-        Ok(HomeLock { home: self.clone(), _file: file })
+        Ok(HomeLock { home: self.clone(), file })
     }
 
     /// Who holds the lock now, if anybody does.
@@ -156,12 +156,19 @@ fn holder(file: &mut File) -> String {
 pub struct HomeLock {
     home: Home,
     /// The open file holds the lock.
-    _file: File,
+    file: File,
 }
 
 impl HomeLock {
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// The same lock once more: the home is free when both are dropped. So an engine can follow another one without
+    /// letting anybody in between.
+    pub fn share(&self) -> Result<Self, EngineError> {
+        let file = self.file.try_clone().map_err(|cause| self.home.unusable(cause))?;
+        Ok(Self { home: self.home.clone(), file })
     }
 }
 
@@ -178,7 +185,10 @@ mod tests {
         let expected = format!("held by process {} (ask)", std::process::id());
         assert!(error.to_string().ends_with(&expected), "{error}");
         assert_eq!(home.holder(), Some(format!("process {} (ask)", std::process::id())));
+        let shared = lock.share().unwrap();
         drop(lock);
+        assert!(home.lock(Duration::ZERO, "ask").await.is_err(), "a share holds it as well");
+        drop(shared);
         assert_eq!(home.holder(), None);
         home.lock(Duration::ZERO, "ask").await.unwrap();
     }

@@ -64,6 +64,8 @@ pub(crate) enum Cancel {
 struct Progress {
     told: Told,
     end: Option<RunEnd>,
+    /// It goes on in another process, or in this one after a restart: nothing more is told here.
+    given_back: bool,
 }
 
 /// One run. Whoever executes it publishes, any number of followers read.
@@ -152,6 +154,12 @@ impl Live {
             );
             progress.end = Some(end);
         });
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Nothing more is told here, and it has no end yet.
+    fn give_back(&self) {
+        self.with(|progress| progress.given_back = true);
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -251,6 +259,13 @@ impl LiveRuns {
         live.end(run, end);
     }
 
+    /// Lets everybody go who watches a run that goes on elsewhere.
+    pub(crate) fn give_back(&self, run: RunId) {
+        if let Some(live) = self.with(|runs| runs.remove(&run)) {
+            live.give_back();
+        }
+    }
+
     /// Forgets a run that is another process's once its last reader here goes.
     fn leave(&self, run: RunId, live: &Arc<Live>) {
         self.with(|runs| {
@@ -338,8 +353,9 @@ impl Reader {
 
     /// What there is to read now.
     pub(crate) fn read(&mut self) -> Read {
-        let (found, is_over) =
-            self.live.with(|progress| (progress.told.from(self.next), progress.end.is_some()));
+        let (found, is_over) = self
+            .live
+            .with(|progress| (progress.told.from(self.next), progress.end.is_some() || progress.given_back));
         match found {
             Some((next, event)) => {
                 self.next = next;
@@ -423,6 +439,18 @@ mod tests {
         runs.end(run, Err(ErrorBody::new(ErrorCode::Aborted, "no")));
         assert!(runs.get(joined).is_none(), "nobody waits for it any more");
         assert!(!runs.has_callers());
+    }
+
+    #[test]
+    fn a_run_that_is_given_back_lets_its_readers_go_without_an_end() {
+        let (runs, run) = (LiveRuns::default(), RunId::from_parts(1, [0; 10]));
+        let live = runs.open(run);
+        live.begin(&key(), 1);
+        live.publish(run, delta("half"));
+        let mut reader = Reader::new(live);
+        runs.give_back(run);
+        assert!(matches!(reader.read(), Read::Event(_)), "what was told is read");
+        assert!(matches!(reader.read(), Read::End) && reader.end().is_none());
     }
 
     #[test]

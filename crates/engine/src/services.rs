@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use tidegate_runtime::{Task, spawn};
 use tidegate_storage::{StoreError, Sweep};
+use tokio::time::Instant;
 
 use crate::start::Core;
 use crate::{connectors, deliver, lanes, schedule, service};
 
 /// How often an owner says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How often somebody looks whether a full disk has room again.
+const ROOM: Duration = Duration::from_secs(1);
 /// Between two sweeps; the next piece follows at once while there is more.
 const SWEEP: Duration = Duration::from_mins(1);
 const SWEEP_ROWS: u32 = 500;
@@ -55,14 +58,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Vec<Task<()>> {
 
 /// Says that we live until somebody else took our place. A store that does not answer now may answer the next time.
 async fn heartbeat(core: Arc<Core>) {
-    loop {
-        if !core.goes_on(HEARTBEAT).await {
-            return;
-        }
-        // Whoever made room is not kept waiting until the next sweep.
-        if core.stays && core.ballast.is_spent() {
-            core.lay_ballast().await;
-        }
+    while core.until_heartbeat().await {
         match core.store.heartbeat(&core.owner, core.clock.now_ms()).await {
             Ok(()) => core.note_store(true),
             Err(StoreError::StaleFence) => return core.superseded(),
@@ -117,6 +113,8 @@ async fn expire(core: Arc<Core>) {
 }
 
 async fn sweep(core: Arc<Core>) {
+    // Here and not before the start: its megabytes would stand in the way of whoever waits for the gateway.
+    core.lay_ballast().await;
     let mut pause = SWEEP;
     loop {
         if !core.goes_on(pause).await {
@@ -143,6 +141,24 @@ async fn sweep(core: Arc<Core>) {
 }
 
 impl Core {
+    /// Waits for the time of the next heartbeat; `false` when the engine stops meanwhile. Whoever made room on a full disk
+    /// is not kept waiting that long.
+    async fn until_heartbeat(&self) -> bool {
+        let until = Instant::now() + HEARTBEAT;
+        loop {
+            let (left, full) = (until - Instant::now(), self.stays && self.ballast.is_spent());
+            if !self.goes_on(if full { left.min(ROOM) } else { left }).await {
+                return false;
+            }
+            if self.stays && self.ballast.is_spent() {
+                self.lay_ballast().await;
+            }
+            if Instant::now() >= until {
+                return true;
+            }
+        }
+    }
+
     /// Waits; `false` when the engine stops meanwhile.
     async fn goes_on(&self, pause: Duration) -> bool {
         tokio::select! {

@@ -224,7 +224,6 @@ impl Engine {
         });
         if core.stays {
             core.toolbox.begin();
-            core.lay_ballast().await;
             core.find_suspects().await?;
         }
         core.flush_transcripts().await?;

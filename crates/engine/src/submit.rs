@@ -450,7 +450,7 @@ impl Drop for Follower {
 }
 
 impl Follower {
-    /// The next event; `None` after the terminal one.
+    /// The next event; `None` after the terminal one, or when the run was given back and goes on at the next start.
     pub async fn next(&mut self) -> Option<Arc<RunEvent>> {
         loop {
             match self.reader.read() {
@@ -488,7 +488,7 @@ impl Follower {
     /// Waits for the end.
     pub async fn end(mut self) -> Result<Answer, ErrorBody> {
         while self.next().await.is_some() {}
-        let gone = || Err(ErrorBody::new(ErrorCode::Internal, "the run has no end"));
+        let gone = || Err(ErrorBody::new(ErrorCode::Closing, "the run goes on at the next start"));
         self.reader.end().unwrap_or_else(gone)
     }
 }

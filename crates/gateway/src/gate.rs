@@ -1,6 +1,6 @@
 //! The gateway: what its listeners share, and how each of them is opened.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,8 @@ use crate::error::ServeError;
 use crate::guesses::Guesses;
 use crate::hooks::Hooks;
 use crate::login::Codes;
-use crate::server::Server;
+use crate::restart::Restarter;
+use crate::server::{Server, open_port};
 use crate::token::{LocalToken, random_text};
 use crate::ws::devices::Devices;
 use crate::ws::hub::Hub;
@@ -24,35 +25,25 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a gateway that stays needs.
 pub struct ServerOptions {
-    /// Port 0 takes any free one.
-    pub address: SocketAddr,
+    /// The port, open already: see [`open_port`](crate::open_port).
+    pub listener: TcpListener,
     /// The file of the home's token; made if it is not there.
     pub token: PathBuf,
     /// Names under which the gateway is reached besides its own address.
     pub hosts: Vec<String>,
     /// Asked for by `POST /api/v1/stop`.
     pub stop: Shutdown,
+    /// Asked for by whoever changed the configuration.
+    pub restart: Restarter,
 }
 
 /// Opens the port with the page, and the control socket. The caller holds the home's lock.
-pub async fn serve(
-    engine: Engine,
-    options: ServerOptions,
-    socket: &Path,
-) -> Result<(Server, Server), ServeError> {
-    let ServerOptions { address, token, hosts, stop } = options;
+pub fn serve(engine: Engine, options: ServerOptions, socket: &Path) -> Result<(Server, Server), ServeError> {
+    let ServerOptions { listener, token, hosts, stop, restart } = options;
     let token = Some(LocalToken::load_or_create(&token)?);
-    let gateway =
-        Gateway::new(engine, Options { token, clock: Arc::new(SystemClock), page: true, hosts, stop });
-    Ok((gateway.serve(address).await?, gateway.control(socket)?))
-}
-
-/// Whether the port is free, before anything is started for it.
-pub fn check_port(address: SocketAddr) -> Result<(), ServeError> {
-    match std::net::TcpListener::bind(address) {
-        Ok(_) => Ok(()),
-        Err(cause) => Err(ServeError::port(address, cause)),
-    }
+    let (clock, restart) = (Arc::new(SystemClock), Some(restart));
+    let gateway = Gateway::new(engine, Options { token, clock, page: true, hosts, stop, restart });
+    Ok((gateway.serve_on(listener)?, gateway.control(socket)?))
 }
 
 /// Opens the control socket alone: where others join a command that holds the home for a moment.
@@ -63,6 +54,7 @@ pub fn control(engine: Engine, socket: &Path) -> Result<Server, ServeError> {
         page: false,
         hosts: Vec::new(),
         stop: Shutdown::new(),
+        restart: None,
     };
     Gateway::new(engine, options).control(socket)
 }
@@ -78,6 +70,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Asked for by `POST /api/v1/stop`.
     pub stop: Shutdown,
+    /// Asked for by whoever changed the configuration; `None` where the process goes soon anyway.
+    pub restart: Option<Restarter>,
 }
 
 /// A gateway. It listens once [`Gateway::serve`] or [`Gateway::control`] was called; clones are the same gateway.
@@ -99,6 +93,10 @@ pub(crate) struct Shared {
     pub(crate) hooks: Option<Hooks>,
     /// What goes on without the connection that began it.
     pub(crate) tasks: TaskTracker,
+    /// Set when nobody is waited for any more: whatever is left of connections ends in the middle.
+    pub(crate) cut: Shutdown,
+    /// Set on the way out when the next gateway follows at once: in how many milliseconds it is expected.
+    pub(crate) back_in_ms: OnceLock<u64>,
     /// Who is connected over sockets.
     pub(crate) hub: Arc<Hub>,
 }
@@ -146,14 +144,22 @@ impl Gateway {
             address: OnceLock::new(),
             hooks,
             tasks: TaskTracker::new(),
+            cut: Shutdown::new(),
+            back_in_ms: OnceLock::new(),
             hub,
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Opens the port. Port 0 takes any free one; [`Server::address`] says which.
+    #[expect(clippy::unused_async, reason = "a listener needs the runtime it is opened in")]
     pub async fn serve(&self, address: SocketAddr) -> Result<Server, ServeError> {
-        let server = Server::port(Arc::clone(&self.shared), address).await?;
+        self.serve_on(open_port(address)?)
+    }
+
+    /// Serves on a port that is open already.
+    pub fn serve_on(&self, listener: TcpListener) -> Result<Server, ServeError> {
+        let server = Server::port(Arc::clone(&self.shared), listener)?;
         if let Some(address) = server.address() {
             let _ = self.shared.address.set(address);
         }

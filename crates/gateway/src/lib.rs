@@ -23,6 +23,7 @@ mod openapi;
 mod page;
 mod presence;
 mod query;
+mod restart;
 mod routes;
 mod server;
 #[doc(hidden)]
@@ -34,14 +35,15 @@ mod ws;
 pub use access::Access;
 pub use cookie::COOKIE;
 pub use error::ServeError;
-pub use gate::{Gateway, Options, ServerOptions, check_port, control, serve};
+pub use gate::{Gateway, Options, ServerOptions, control, serve};
 pub use methods::{
     METHODS, Method, Repeat, json_schema as methods_schema, reference_markdown as methods_reference,
     typescript as methods_typescript,
 };
 pub use openapi::openapi;
+pub use restart::{RestartAsk, Restarter, Restarting, restarts};
 pub use routes::{ROUTES, Route};
-pub use server::Server;
+pub use server::{Server, open_port};
 pub use token::LocalToken;
 pub use ws::peer::Dialect;
 pub use ws::scope::Need;

@@ -201,6 +201,7 @@ mod tests {
         ("/api/v1/services/{name}/restart", "through the control socket only"),
         ("/api/v1/tools/invoke", "through the control socket only"),
         ("/api/v1/stop", "through the control socket only"),
+        ("/api/v1/restart", "through the control socket only"),
     ];
 
     #[test]

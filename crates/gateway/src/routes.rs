@@ -80,6 +80,7 @@ routes! {
     Control post "/api/v1/allowlist" => api::approvals::allow;
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
+    Control post "/api/v1/restart" => api::status::restart;
     Page get "/api/v1/mcp/servers" => api::mcp::servers;
     Program post "/tools/invoke" => api::invoke::invoke;
     Program post "/mcp" => api::mcp::answer;

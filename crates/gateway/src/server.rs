@@ -1,6 +1,6 @@
 //! A listener: takes connections, each bounded in number, size and time, until it is told to stop.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as OpenPort};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +12,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate_runtime::{Shutdown, Task, fault, socket, spawn};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::checks::Origins;
@@ -28,6 +29,10 @@ const CONNECTIONS: usize = 512;
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);
 /// The largest head of a request.
 const LARGEST_HEAD: usize = 64 * 1024;
+/// Connections that the system keeps until they are taken: clients that all come back at once.
+const BACKLOG: u32 = 4096;
+/// How long somebody who connected may take to ask, when the listener closes.
+const FIRST_WORDS: Duration = Duration::from_millis(250);
 /// After the system could not give a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -47,15 +52,28 @@ pub struct Server {
 struct Hall {
     router: Router,
     stop: Shutdown,
+    cut: Shutdown,
     connections: TaskTracker,
     seats: Arc<Semaphore>,
 }
 
+/// Opens a port; 0 takes any free one. Whoever connects waits until it is served. It needs a runtime.
+pub fn open_port(wanted: SocketAddr) -> Result<OpenPort, ServeError> {
+    let open = || {
+        let socket = if wanted.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // What is left of connections that ended does not keep the port.
+        socket.set_reuseaddr(true)?;
+        socket.bind(wanted)?;
+        socket.listen(BACKLOG)?.into_std()
+    };
+    open().map_err(|cause| ServeError::port(wanted, cause))
+}
+
 impl Server {
-    pub(crate) async fn port(shared: Arc<Shared>, wanted: SocketAddr) -> Result<Self, ServeError> {
-        let bound = TcpListener::bind(wanted).await;
-        let listener = bound.map_err(|cause| ServeError::port(wanted, cause))?;
-        let address = listener.local_addr().map_err(|cause| ServeError::Port { address: wanted, cause })?;
+    pub(crate) fn port(shared: Arc<Shared>, listener: OpenPort) -> Result<Self, ServeError> {
+        let unusable = |cause| ServeError::Port { address: ([0, 0, 0, 0], 0).into(), cause };
+        let address = listener.local_addr().map_err(unusable)?;
+        let listener = TcpListener::from_std(listener).map_err(unusable)?;
         let origins = Origins::new(address, &shared.options.hosts);
         let mut server = Self::new(shared);
         server.address = Some(address);
@@ -90,6 +108,7 @@ impl Server {
         Hall {
             router: router(gate),
             stop: self.stop.clone(),
+            cut: self.shared.cut.clone(),
             connections: self.connections.clone(),
             seats: Arc::new(Semaphore::new(CONNECTIONS)),
         }
@@ -126,6 +145,16 @@ impl Server {
         }
         fault::point("gateway.stop.unlinked");
         self.stop.request();
+    }
+
+    /// On the way out: tells clients that the next gateway follows, and when.
+    pub fn comes_back_in(&self, expected: Duration) {
+        let _ = self.shared.back_in_ms.set(u64::try_from(expected.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    /// Ends what is left of connections, in the middle of whatever they do.
+    pub fn cut_off(&self) {
+        self.shared.cut.request();
     }
 
     /// Returns once the listener is closed and the last answer was read to its end, or its reader went away. The
@@ -199,21 +228,36 @@ impl Hall {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
         let router = TowerToHyperService::new(self.router.clone());
+        let asked = Arc::new(Notify::new());
+        let asks = Arc::clone(&asked);
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            asks.notify_one();
             if let Some(from) = from {
                 request.extensions_mut().insert(from);
             }
             router.call(request)
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        let stop = self.stop.clone();
+        let (stop, cut) = (self.stop.clone(), self.cut.clone());
         let task = async move {
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = stop.requested() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.as_mut().await
+                    // Who has just connected is heard first: closed at once, it would take that for a refusal.
+                    let heard = tokio::select! {
+                        ended = connection.as_mut() => Some(ended),
+                        _ = timeout(FIRST_WORDS, asked.notified()) => None,
+                    };
+                    if let Some(ended) = heard {
+                        ended
+                    } else {
+                        connection.as_mut().graceful_shutdown();
+                        tokio::select! {
+                            ended = connection.as_mut() => ended,
+                            () = cut.requested() => Ok(()),
+                        }
+                    }
                 }
             };
             if let Err(error) = ended {

@@ -30,7 +30,7 @@ pub struct SqliteOptions {
     pub mode: Mode,
     /// Where copies go before a migration.
     pub backups: PathBuf,
-    /// Grow the WAL once at start, so that commits only overwrite. For processes that live long.
+    /// Grow the WAL in the first quiet moment, so that commits only overwrite. For processes that live long.
     pub warm_wal: bool,
     /// The newest schema to migrate to; below [`SCHEMA`] only in tests of upgrades.
     pub schema: u32,

@@ -3,6 +3,9 @@
 //! A checkpoint that copied everything lets the next commit start over at the front of the file. So the file stays
 //! as long as it ever had to be, commits overwrite instead of growing it, and a sync need not write the file's size.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -19,8 +22,10 @@ use crate::open::connect;
 const SOFT_PAGES: i32 = 1024;
 /// Pages at which the writer itself stops for a checkpoint: 32 MB.
 const HARD_PAGES: i32 = 8192;
-/// How much a warmed WAL holds from the start.
-const WARM_BYTES: i64 = 4 << 20;
+/// How much a warmed WAL holds: what the frames before a checkpoint take.
+const WARM_BYTES: u64 = SOFT_PAGES.unsigned_abs() as u64 * (4096 + 24) + 32;
+/// What must be free for that.
+const ROOM_TO_WARM: u64 = 64 << 20;
 
 pub(crate) struct Wal {
     path: PathBuf,
@@ -51,15 +56,25 @@ impl Wal {
         &self.path
     }
 
-    /// Grows the WAL once and starts it over.
-    pub(crate) fn warm(connection: &Connection) -> Result<()> {
-        connection
-            .execute_batch(&format!(
-                "BEGIN; CREATE TABLE wal_warmth (filler BLOB); INSERT INTO wal_warmth VALUES (zeroblob({WARM_BYTES}));
-                 DROP TABLE wal_warmth; COMMIT;"
-            ))
-            .map_err(store_error)?;
-        checkpoint(connection, "RESTART").map(drop)
+    /// Grows the WAL once, with zeros behind its last frame: no frame begins so, and whoever reads the log stops there.
+    /// Only for the one writer, between two of its commits. A disk without much room is left alone: what is left there is
+    /// for what happens, not for doing it faster.
+    pub(crate) fn warm(&self) -> io::Result<()> {
+        let mut path = self.path.as_os_str().to_owned();
+        path.push("-wal");
+        let disk = rustix::fs::statvfs(&self.path)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_TO_WARM {
+            return Ok(());
+        }
+        let log = File::options().write(true).open(Path::new(&path))?;
+        let mut at = log.metadata()?.len();
+        let zeros = vec![0; 64 << 10];
+        while at < WARM_BYTES {
+            let length = zeros.len().min(usize::try_from(WARM_BYTES - at).unwrap_or(usize::MAX));
+            log.write_all_at(&zeros[..length], at)?;
+            at += length as u64;
+        }
+        log.sync_all()
     }
 
     /// Called by the writer after each commit. Quick unless the WAL reached its bound.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tidegate_runtime::{TaskEnd, fault, spawn_thread};
@@ -76,6 +77,9 @@ where
     }
 }
 
+/// So long nobody may have written before the log is grown.
+const QUIET: Duration = Duration::from_millis(200);
+
 struct Job {
     verb: Verb,
     work: Box<dyn Work>,
@@ -99,12 +103,9 @@ impl Writer {
         let (sender, receiver) = mpsc::sync_channel(QUEUE);
         let counts = Arc::new(Counts::default());
         let wal = Wal::watch(&mut connection, path)?;
-        if warm {
-            Wal::warm(&connection)?;
-        }
         let shared = Arc::clone(&counts);
         let thread = spawn_thread("sqlite-writer", move || {
-            Batches { connection, jobs: receiver, counts: shared, wal, broken: None }.run();
+            Batches { connection, jobs: receiver, counts: shared, wal, cold: warm, broken: None }.run();
         })
         .map_err(|error| io_error(&error))?;
         Ok(Self { jobs: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), counts })
@@ -133,7 +134,7 @@ impl Writer {
                 Ok(()) => return Ok(()),
                 Err(mpsc::TrySendError::Full(back)) => {
                     job = back;
-                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 Err(mpsc::TrySendError::Disconnected(_)) => {
                     return Err(StoreError::Internal("the writer has ended".to_owned()));
@@ -171,13 +172,15 @@ struct Batches {
     jobs: mpsc::Receiver<Job>,
     counts: Arc<Counts>,
     wal: Wal,
+    /// The log is still to be grown, at the first moment in which nobody waits.
+    cold: bool,
     /// Set after a failed sync: what is durable is unknown, so nothing more is written.
     broken: Option<StoreError>,
 }
 
 impl Batches {
     fn run(mut self) {
-        while let Ok(first) = self.jobs.recv() {
+        while let Some(first) = self.next() {
             if let Some(error) = &self.broken {
                 first.work.refuse(error.clone());
                 continue;
@@ -190,6 +193,26 @@ impl Batches {
             }
         }
         self.wal.close();
+    }
+
+    /// The next job; `None` when nobody can send one any more. A start is quicker when the log grows after it.
+    fn next(&mut self) -> Option<Job> {
+        if self.cold && self.broken.is_none() {
+            match self.jobs.recv_timeout(QUIET) {
+                Ok(job) => return Some(job),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => self.warm(),
+            }
+        }
+        self.jobs.recv().ok()
+    }
+
+    /// Growing the log saves time and nothing else: where it fails, the next commit finds out whether the disk is to blame.
+    fn warm(&mut self) {
+        self.cold = false;
+        if let Err(error) = self.wal.warm() {
+            tracing::warn!(%error, "the write-ahead log could not be grown");
+        }
     }
 
     fn batch(&mut self, first: Job) -> Result<()> {

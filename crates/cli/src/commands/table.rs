@@ -245,6 +245,8 @@ rows! {
         "whether the gateway runs, and how it does", "显示网关是否运行及其状况";
     ["gateway" "stop"] "" (0, 0) &[], Option, gateway::stop,
         "stop the gateway in good order", "有序停止网关";
+    ["gateway" "restart"] "" (0, 0) &[], Option, gateway::restart,
+        "let the gateway take the configuration as it stands in the file", "让网关采用文件中的当前配置";
     ["gateway" "link"] "" (0, 0) &[], Option, gateway::link,
         "a new one-time link to the page", "生成新的一次性页面链接";
     ["auth" "login"] "<provider>" (0, usize::MAX) LOGIN_FLAGS, Option, auth::login,

@@ -225,7 +225,11 @@ impl SmallDisk {
     }
 
     pub(crate) fn questions(&self) -> Vec<String> {
-        let shown = self.call(&["sessions", "show", "main", "--json", "--limit", "10000"]).json();
+        let done = self.call(&["sessions", "show", "main", "--json", "--limit", "10000"]).run();
+        if done.stderr.starts_with("[NOT_FOUND]") {
+            return Vec::new();
+        }
+        let shown = done.json();
         // So much text is summed up on the way; the questions stay.
         let entries = shown["entries"].as_array().unwrap().iter();
         let questions = entries.filter(|entry| entry["body"]["role"] == "user");

@@ -40,8 +40,20 @@ pub(crate) async fn patch(State(gate): State<Gate>, request: Request) -> Answere
     let edited = on_disk(&gate, move |file, env| file.patch(&patch, Some(&base_hash), env, now)).await?;
     let edited = edited.map_err(|error| of_edit(&error))?;
     let told = edited.remaining.iter().chain(&edited.warnings);
+    let differs = edited.hash != revision;
+    let taken = match &gate.shared.options.restart {
+        Some(restarter) if differs => Some(restarter.ask().await),
+        _ => None,
+    };
+    let (restarting, refused) = match taken {
+        Some(Ok(_)) => (true, None),
+        Some(Err(error)) => (false, Some(error.message)),
+        None => (false, None),
+    };
     json(&ConfigPatched {
-        needs_restart: edited.hash != revision,
+        needs_restart: differs && !restarting,
+        restarting,
+        refused,
         hash: edited.hash,
         revision: edited.revision.number,
         warnings: told.map(ToString::to_string).collect(),

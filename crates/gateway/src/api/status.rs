@@ -59,6 +59,18 @@ pub(crate) async fn restart_service(State(gate): State<Gate>, Path(name): Path<S
     }
 }
 
+/// Asks the process to take the configuration as it stands in the file. It is checked before the answer.
+pub(crate) async fn restart(State(gate): State<Gate>) -> Answered {
+    let Some(restarter) = &gate.shared.options.restart else {
+        return Err(Refusal::new(ErrorCode::Unavailable, "no gateway runs here"));
+    };
+    let told = restarter.ask().await?;
+    json_with(
+        StatusCode::ACCEPTED,
+        &json!({"restarting": true, "coalesced": told.under_way, "drainSeconds": told.drain.as_secs()}),
+    )
+}
+
 /// Asks the process to end. It answers first.
 pub(crate) async fn stop(State(gate): State<Gate>) -> Answered {
     gate.shared.options.stop.request();

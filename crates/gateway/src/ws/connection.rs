@@ -285,7 +285,8 @@ impl Connection {
             return;
         };
         let caller = Caller::new(self.gate.clone(), Arc::clone(peer), request.id.clone());
-        let task = async move {
+        let cut = self.gate.shared.cut.clone();
+        let answer = async move {
             let (peer, later) = (Arc::clone(&caller.peer), Arc::clone(&caller.later));
             let answer = match methods::call(caller, &request).await {
                 Ok(payload) => frame::response(&request.id, &payload),
@@ -298,20 +299,30 @@ impl Connection {
             }
             drop(place);
         };
+        let task = async move {
+            tokio::select! {
+                () = answer => {}
+                () = cut.requested() => {}
+            }
+        };
         spawn("gateway.ws.request", self.gate.shared.tasks.track_future(task));
     }
 
     /// The gateway closes: tells so, lets runs end, and says goodbye.
     async fn last_words(&mut self) -> Goodbye {
         if self.peer.dialect == Dialect::Openclaw {
-            self.peer.tell("shutdown", &json!({ "reason": "gateway stopping" }));
+            let back = self.gate.shared.back_in_ms.get();
+            let reason = if back.is_some() { "gateway restarting" } else { "gateway stopping" };
+            self.peer.tell("shutdown", &json!({ "reason": reason, "restartExpectedMs": back }));
         }
         let until = Instant::now() + LAST_WORDS;
         loop {
             if let ControlFlow::Break(goodbye) = self.write().await {
                 return goodbye;
             }
-            let telling = self.gate.shared.hub.telling.load(Ordering::Acquire) > 0;
+            // A request that is being answered is heard to its end too: what asked for the restart is one.
+            let telling =
+                self.gate.shared.hub.telling.load(Ordering::Acquire) > 0 || self.peer.has_requests();
             if (!telling && self.peer.outbox.is_empty()) || Instant::now() >= until {
                 return (CLOSE_RESTART, "service restart");
             }

@@ -80,14 +80,21 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         )
         .into_response();
     };
-    let tasks = gate.shared.tasks.clone();
+    let (tasks, cut) = (gate.shared.tasks.clone(), gate.shared.cut.clone());
     upgrade
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
         .max_write_buffer_size(LARGEST_FRAME * 64)
         .max_message_size(LARGEST_FRAME)
         .max_frame_size(LARGEST_FRAME)
-        .on_upgrade(move |socket| tasks.track_future(connection::serve(gate, socket, arrival, stranger)))
+        .on_upgrade(move |socket| {
+            tasks.track_future(async move {
+                tokio::select! {
+                    () = connection::serve(gate, socket, arrival, stranger) => {}
+                    () = cut.requested() => {}
+                }
+            })
+        })
 }
 
 fn wants_socket(headers: &HeaderMap) -> bool {

@@ -198,6 +198,11 @@ impl Peer {
         (before < REQUESTS).then_some(place)
     }
 
+    /// Whether a request of it is being answered.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) > 0
+    }
+
     /// Who it is in the eyes of others.
     pub(crate) fn name(&self) -> String {
         self.client.display_name.clone().unwrap_or_else(|| self.client.id.clone())

@@ -56,6 +56,7 @@ impl Pump {
         loop {
             tokio::select! {
                 _ = self.watching.changed() => return,
+                () = self.gate.shared.cut.requested() => return,
                 event = self.events.next() => match event {
                     None => return,
                     Some(Err(_missed)) => self.follow_all().await,
@@ -126,6 +127,7 @@ impl Pump {
             tokio::select! {
                 () = story.tell(&gate) => {}
                 _ = watching.changed() => {}
+                () = gate.shared.cut.requested() => {}
             }
             hub.telling.fetch_sub(1, Ordering::AcqRel);
         };

@@ -132,6 +132,7 @@ impl House {
             page: true,
             hosts: Vec::new(),
             stop: stop.clone(),
+            restart: None,
         };
         let gateway = Gateway::new(engine.clone(), options);
         let port = gateway.serve("127.0.0.1:0".parse().unwrap()).await.unwrap();

@@ -48,8 +48,14 @@ pub struct ConfigPatched {
     pub revision: u64,
     /// What the owner should know about the file.
     pub warnings: Vec<String>,
-    /// The gateway must be started again to work with it.
+    /// The gateway must be restarted to work with it, and does not do so by itself.
     pub needs_restart: bool,
+    /// The gateway restarts now to work with it.
+    pub restarting: bool,
+    /// Why it does not, where it was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub refused: Option<String>,
 }
 
 /// Runs, the newest first.

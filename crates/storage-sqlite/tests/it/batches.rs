@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use tidegate_storage::{
-    Admission, Idempotency, Instances as _, Library as _, RunFilter, Runs as _, StoreError,
+    Admission, Idempotency, Instances as _, Library as _, RunFilter, RunLookup, Runs as _, StoreError,
 };
 use tidegate_storage_sqlite::{Mode, SqliteOptions, SqliteStore};
 use tidegate_testkit::requests::Requests;
@@ -63,6 +63,42 @@ async fn dropping_the_store_folds_the_log_into_the_file() {
     assert_eq!(integrity(folder.path()), "ok");
 }
 
+/// Waits until the log has the room of a warm one.
+async fn grown(wal: &std::path::Path) {
+    let size = || std::fs::metadata(wal).unwrap().len();
+    for _ in 0..200 {
+        if size() >= 4 << 20 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the log is not grown: {}", size());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_committed_into_a_warm_log_is_there_after_a_crash() {
+    let (folder, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut options = SqliteOptions::new(folder.path().join("tidegate.db"), Mode::ReadWrite);
+    options.warm_wal = true;
+    let store = SqliteStore::open(&options).unwrap();
+    let requests = Requests::new("local", 4);
+    let owner = store.enlist(requests.id(), 0).await.unwrap();
+    grown(&folder.path().join("tidegate.db-wal")).await;
+    let mut before = requests.accept(&requests.key("after the log was grown"));
+    (before.owner, before.claim) = (owner, true);
+    let accepted = store.accept(before).await.unwrap().run;
+    // What a crash leaves: the files as they are, nothing folded, and no memory that somebody shares.
+    for file in ["tidegate.db", "tidegate.db-wal"] {
+        std::fs::copy(folder.path().join(file), crashed.path().join(file)).unwrap();
+    }
+    let again =
+        SqliteStore::open(&SqliteOptions::new(crashed.path().join("tidegate.db"), Mode::ReadWrite)).unwrap();
+    let tenant = requests.key("x").scope.tenant;
+    assert!(again.run(&tenant, &RunLookup::Id(accepted)).await.unwrap().is_some());
+    drop(again);
+    assert_eq!(integrity(crashed.path()), "ok");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_write_ahead_log_stays_bounded_and_a_warm_one_is_reused() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,8 +106,7 @@ async fn the_write_ahead_log_stays_bounded_and_a_warm_one_is_reused() {
     options.warm_wal = true;
     let store = SqliteStore::open(&options).unwrap();
     let wal = folder.path().join("tidegate.db-wal");
-    let warm = std::fs::metadata(&wal).unwrap().len();
-    assert!(warm >= 4 << 20, "{warm}");
+    grown(&wal).await;
     let requests = Requests::new("local", 4);
     let owner = store.enlist(requests.id(), 0).await.unwrap();
     // About 60 MB of pages go through a log that may hold 32.

@@ -23,7 +23,7 @@ fn a_full_disk_stops_writing_only_and_everything_goes_on_when_there_is_room() {
     let live = Live::with(disk.call(&["up", "--json", "--port", "0"]), &root);
     default.say("p", "before");
     default.wait_for(1);
-    assert!(root.join("service/ballast").exists(), "there is ballast");
+    eventually("there is ballast", || root.join("service/ballast").exists().then_some(()));
     disk.fill(0);
     let mut owed = Vec::new();
     // What was accepted finds its room in the ballast; what comes new is refused, and the caller may come again.
@@ -108,5 +108,38 @@ fn a_gateway_that_is_killed_on_a_full_disk_loses_nothing() {
         let shown = disk.call(&["sessions", "show", &format!("s{at}"), "--json"]).json();
         assert_eq!(shown["entries"][0]["body"]["content"][0]["text"], text.as_str(), "{shown}");
         assert_eq!(shown["messages"], 2, "{shown}");
+    }
+}
+
+/// A disk that is full in the moment the gateway is there, before its log has any room, and one that has little room
+/// afterwards: it is found ready again, and works.
+#[test]
+fn a_disk_that_is_full_right_after_a_start_is_found_ready_again() {
+    for (size, used) in [("40m", 0), ("24m", 10 << 20)] {
+        let Some(disk) = SmallDisk::sized(size) else { return };
+        let root = disk.root();
+        let live = Live::with(disk.call(&["up", "--json", "--port", "0"]), &root);
+        std::fs::write(root.join("of-somebody-else"), vec![1; used]).expect("there is room");
+        disk.fill(0);
+        let mut owed = Vec::new();
+        let refused = eventually("a refusal", || {
+            let (key, text) = (format!("k{}", owed.len()), format!("{} {}", owed.len(), "x".repeat(100_000)));
+            let answer = live.post("main", &text, &key).expect("an answer");
+            if answer.status / 100 == 2 {
+                owed.push(text);
+                disk.fill_more();
+                return None;
+            }
+            Some(answer)
+        });
+        assert_eq!(refused.json()["error"]["code"], "STORAGE_FULL", "{refused:?}");
+        eventually("it says so", || (status(&live)["ready"] == false).then_some(()));
+        disk.free();
+        eventually("it is ready again", || (status(&live)["ready"] == true).then_some(()));
+        assert_eq!(live.post("main", "after", "after").expect("an answer").status / 100, 2);
+        owed.push("after".to_owned());
+        eventually("everything is answered", || (disk.questions().len() >= owed.len()).then_some(()));
+        live.end();
+        assert_eq!(disk.questions(), owed, "{size}, {used}: once and in order");
     }
 }

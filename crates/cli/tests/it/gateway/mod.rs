@@ -3,6 +3,7 @@
 
 mod audit;
 mod beside;
+mod crowd;
 mod drain;
 mod errors;
 mod files;
@@ -13,7 +14,10 @@ mod joining;
 mod kills;
 mod lanes;
 pub(crate) mod live;
+mod load;
 mod port;
+mod restart;
 mod services;
 mod socket;
 mod undelivered;
+mod ws;

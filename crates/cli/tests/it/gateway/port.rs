@@ -3,18 +3,67 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
+use tidegate_testkit::skip::skip_loudly;
 
 use super::homes::with_channels;
 use super::http;
 use super::live::{Live, eventually};
-use crate::home::{Backend, Home};
+use crate::home::{Backend, Home, PROGRAM};
 
 fn gateway() -> (Home, Live) {
     let home = with_channels(Backend::Sqlite).expect("SQLite is always there");
     let live = Live::start(&home);
     (home, live)
+}
+
+/// The port in the command that a message offers.
+fn offered(message: &str, command: &str) -> u16 {
+    let (_, rest) = message.split_once(command).unwrap_or_else(|| panic!("no {command} in: {message}"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a port")
+}
+
+#[test]
+fn a_port_that_another_gateway_has_names_its_home() {
+    let (first, live) = gateway();
+    let port = live.address.rsplit(':').next().unwrap().to_owned();
+    let second = Home::new();
+    let failed = second.call(&["gateway", "run", "--port", &port]).fails("PORT_IN_USE");
+    let root = first.root().canonicalize().unwrap();
+    assert!(failed.message.contains(&format!("gateway of {}", root.display())), "{failed:?}");
+    assert!(failed.message.contains(&format!("process {}", live.pid())), "{failed:?}");
+    offered(&failed.message, "tidegate gateway run --port ");
+    live.end();
+}
+
+#[test]
+fn where_the_system_does_not_tell_who_has_a_port_it_is_named_all_the_same() {
+    let (_first, live) = gateway();
+    let port = live.address.rsplit(':').next().unwrap().to_owned();
+    let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = foreign.local_addr().unwrap().port().to_string();
+    let second = Home::new();
+    // In a view of the file system of its own, without the tables of the system.
+    let blind = |port: &str| {
+        let script = "mount -t tmpfs none /proc && exec \"$@\"";
+        let words = ["--mount", "sh", "-c", script, "sh", PROGRAM, "gateway", "run", "--port", port];
+        second.call_as(Path::new("unshare"), &words)
+    };
+    let probe = ["--mount", "sh", "-c", "mount -t tmpfs none /proc"];
+    if second.call_as(Path::new("unshare"), &probe).run().code != Some(0) {
+        return skip_loudly("only root can hide /proc");
+    }
+    let gateway = blind(&port).fails("PORT_IN_USE");
+    assert!(gateway.message.contains("another Tidegate gateway"), "{gateway:?}");
+    let program = blind(&other).fails("PORT_IN_USE");
+    assert!(program.message.contains("another program"), "{program:?}");
+    for failed in [gateway, program] {
+        offered(&failed.message, "tidegate gateway run --port ");
+    }
+    live.end();
 }
 
 #[test]
@@ -26,7 +75,13 @@ fn a_taken_port_is_named_with_the_way_to_choose_another() {
         let words: Vec<_> = words.iter().copied().chain(["--port", &port]).collect();
         let failed = home.call(&words).fails("PORT_IN_USE");
         assert!(failed.message.contains(&format!("127.0.0.1:{port}")), "{failed:?}");
-        assert!(failed.message.contains("--port") && failed.message.contains("gateway.port"), "{failed:?}");
+        let own = std::env::current_exe().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        assert!(failed.message.contains(&format!("{own} (process {})", std::process::id())), "{failed:?}");
+        let command = words[..words.len() - 2].iter().filter(|word| **word != "--json");
+        let command = command.copied().collect::<Vec<_>>().join(" ");
+        let free = offered(&failed.message, &format!("tidegate {command} --port "));
+        assert_eq!(offered(&failed.message, "tidegate config set gateway.port "), free, "{failed:?}");
+        TcpListener::bind(("127.0.0.1", free)).expect("the port that is offered is free");
         let chinese = home.call(&words).env("TIDEGATE_LANG", "zh-CN").fails("PORT_IN_USE");
         assert!(chinese.message.contains("占用") && chinese.message.contains("--port"), "{chinese:?}");
     }

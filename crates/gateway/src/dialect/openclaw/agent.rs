@@ -219,6 +219,10 @@ pub(crate) async fn wait(caller: Caller, params: WaitParams) -> Result<Value, Wi
     let Ok(end) = tokio::time::timeout(patience, end).await else { return Ok(timed_out()) };
     let end = end?;
     let row = find_run(gate, params.run_id.trim()).await?.unwrap_or(row);
+    // It was given back: it has no end yet, and goes on at the next start.
+    if row.finished_at.is_none() && end.as_ref().is_err_and(|error| error.code == ErrorCode::Closing) {
+        return Ok(timed_out());
+    }
     let mut answer = json!({ "runId": params.run_id, "status": if end.is_ok() { "ok" } else { "error" } });
     for (name, at) in [("startedAt", row.started_at), ("endedAt", row.finished_at)] {
         if let Some(at) = at {

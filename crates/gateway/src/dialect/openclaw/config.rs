@@ -7,6 +7,7 @@ use tidegate_config::{ConfigFile, EditError, Env, LoadError, Reveal, Secrets, js
 
 use crate::gate::{Gate, VERSION};
 use crate::methods::{Caller, Nothing};
+use crate::restart::take_configuration;
 use crate::ws::frame::WireError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -94,21 +95,19 @@ pub(crate) async fn set(caller: Caller, params: ConfigSet) -> Result<Value, Wire
 }
 
 pub(crate) async fn patch(caller: Caller, params: ConfigApply) -> Result<Value, WireError> {
-    with_restart(write(&caller.gate, params.raw, params.base_hash, Put::Merge).await?)
+    let answer = write(&caller.gate, params.raw, params.base_hash, Put::Merge).await?;
+    Ok(with_restart(&caller.gate, answer).await)
 }
 
 pub(crate) async fn apply(caller: Caller, params: ConfigApply) -> Result<Value, WireError> {
-    with_restart(write(&caller.gate, params.raw, params.base_hash, Put::Replace).await?)
+    let answer = write(&caller.gate, params.raw, params.base_hash, Put::Replace).await?;
+    Ok(with_restart(&caller.gate, answer).await)
 }
 
-/// The file holds from the next start on; nobody is thrown out for it.
-#[expect(clippy::unnecessary_wraps, reason = "the last word of two methods")]
-fn with_restart(mut answer: Value) -> Result<Value, WireError> {
-    answer["restart"] = json!({
-        "ok": false, "pid": std::process::id(), "mode": "manual",
-        "reason": "restart the gateway with `tidegate up` for the change to hold",
-    });
-    Ok(answer)
+/// Lets the gateway take what the file holds now, and says whether it does.
+async fn with_restart(gate: &Gate, mut answer: Value) -> Value {
+    answer["restart"] = take_configuration(gate.shared.options.restart.as_ref()).await;
+    answer
 }
 
 async fn write(gate: &Gate, raw: String, base: Option<String>, put: Put) -> Result<Value, WireError> {

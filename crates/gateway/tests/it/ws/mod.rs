@@ -2,6 +2,7 @@
 
 mod chat;
 mod client;
+mod closing;
 mod foal;
 mod gate;
 mod handshake;

@@ -94,7 +94,7 @@ async fn fills_up() {
     post(6);
     let running = world.start(&[("TIDEGATE_OFFLINE_DELAY_MS", "10")]);
     running.await_line(STARTED);
-    assert!(ballast.exists(), "there is a ballast to give up");
+    running.until("there is a ballast to give up", || ballast.exists());
     running.until("six acknowledged", || network.acknowledged().len() == 6);
     disk.fill();
     // Their ends need room that only the ballast has.

@@ -1,0 +1,83 @@
+//! Taking a new configuration: how a request asks the process for it, and what it is told.
+//!
+//! The process that composed the gateway checks the configuration, then ends this gateway in good order and begins the
+//! next one. Here is only the way to it: a short queue, each question with its answer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_protocol::{ErrorBody, ErrorCode};
+use tokio::sync::{mpsc, oneshot};
+
+/// Questions that may wait.
+const WAITING: usize = 16;
+/// How long the check of a configuration may take: it may open a database.
+const CHECKED: Duration = Duration::from_secs(20);
+
+/// What whoever asked is told once the new configuration was found good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restarting {
+    /// How long runs under way may take to end.
+    pub drain: Duration,
+    /// Another restart was under way: the configuration is taken with it, or right after it.
+    pub under_way: bool,
+}
+
+/// Somebody wants the configuration that stands in the file now.
+pub struct RestartAsk {
+    answer: oneshot::Sender<Result<Restarting, ErrorBody>>,
+}
+
+impl RestartAsk {
+    /// Tells whoever asked. They may be gone.
+    pub fn answer(self, told: Result<Restarting, ErrorBody>) {
+        let _ = self.answer.send(told);
+    }
+}
+
+/// Where requests ask. Clones ask the same process.
+#[derive(Clone)]
+pub struct Restarter {
+    asks: mpsc::Sender<RestartAsk>,
+}
+
+/// A way to ask for a restart, and where the questions come out.
+pub fn restarts() -> (Restarter, mpsc::Receiver<RestartAsk>) {
+    let (asks, questions) = mpsc::channel(WAITING);
+    (Restarter { asks }, questions)
+}
+
+impl Restarter {
+    /// Asks, and waits until the configuration was checked.
+    pub(crate) async fn ask(&self) -> Result<Restarting, ErrorBody> {
+        let (answer, answered) = oneshot::channel();
+        let unavailable = |message: &str| ErrorBody::new(ErrorCode::Unavailable, message);
+        self.asks
+            .try_send(RestartAsk { answer })
+            .map_err(|_| unavailable("the gateway ends, or is asked too often; try again in a moment"))?;
+        match tokio::time::timeout(CHECKED, answered).await {
+            Ok(Ok(told)) => told,
+            Ok(Err(_)) => Err(unavailable("the gateway ends")),
+            Err(_) => Err(unavailable("the configuration was not checked in time")),
+        }
+    }
+}
+
+/// What came of asking, for those who read it on the wire.
+pub(crate) async fn take_configuration(restarter: Option<&Restarter>) -> Value {
+    let Some(restarter) = restarter else {
+        return refused("no gateway runs here; the change holds from its next start on");
+    };
+    match restarter.ask().await {
+        Ok(told) => json!({
+            "ok": true, "pid": std::process::id(), "mode": "in-process", "delayMs": 0,
+            "drainMs": u64::try_from(told.drain.as_millis()).unwrap_or(u64::MAX),
+            "coalesced": told.under_way, "reason": "the configuration changed",
+        }),
+        Err(error) => refused(&error.message),
+    }
+}
+
+fn refused(reason: &str) -> Value {
+    json!({ "ok": false, "pid": std::process::id(), "mode": "in-process", "reason": reason })
+}
