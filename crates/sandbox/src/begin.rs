@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_policy::exec::Plan;
-use tidegate_policy::{Confinement, PermittedPlan, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::{Confinement, RunError, Sink, Start};
 
 use crate::order::Order;
 use crate::running::HostRun;
@@ -88,23 +88,4 @@ pub(crate) async fn begin(
     order.watch = sink.wants_refusals();
     let keeps = Box::new((keeps, proxy.map(|proxy| proxy.running)));
     way.site().host.start_order(order, Some(keeps), start, sink).await
-}
-
-/// Starts plans held in one way.
-pub(crate) struct Held<W>(pub(crate) W);
-
-#[async_trait]
-impl<W: Way> Runner for Held<W> {
-    fn confines(&self) -> bool {
-        true
-    }
-
-    async fn start(
-        &self,
-        plan: PermittedPlan<'_>,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<Box<dyn Running>, RunError> {
-        Ok(Box::new(begin(&self.0, plan.plan(), start, sink).await?))
-    }
 }

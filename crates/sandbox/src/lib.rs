@@ -53,7 +53,7 @@ mod tests;
 mod vessel;
 mod wires;
 
-pub use backend::{Backend, Probe};
+pub use backend::Probe;
 pub use container::{ContainerSettings, Engine};
 pub use host::{Host, Supervisor};
 #[cfg(target_os = "linux")]

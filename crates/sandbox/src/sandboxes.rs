@@ -11,6 +11,7 @@ use tidegate_policy::{
 use tokio::sync::OnceCell;
 
 use crate::backend::{Backend, Probe};
+use crate::begin::{Way, begin};
 use crate::container::{ContainerSettings, containers};
 use crate::host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
@@ -67,8 +68,7 @@ impl Sandboxes {
     }
 
     /// One more, used for its profile if none before it works.
-    #[must_use]
-    pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
+    fn with(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backends.push(Arc::new(Probed { backend, probe: OnceCell::new() }));
         self
     }
@@ -150,11 +150,11 @@ struct FirstThatWorks {
 }
 
 impl FirstThatWorks {
-    async fn choose(&self) -> Result<Arc<dyn Runner>, RunError> {
+    async fn choose(&self) -> Result<Arc<dyn Way>, RunError> {
         let mut why = Vec::new();
         for probed in &self.backends {
             match probed.probe().await {
-                Probe::Works(_) => return probed.backend.runner(&self.confinement),
+                Probe::Works(_) => return probed.backend.way(&self.confinement),
                 Probe::Fails(reason) => why.push(format!("{}: {reason}", probed.backend.name())),
             }
         }
@@ -177,6 +177,7 @@ impl Runner for FirstThatWorks {
         start: Start,
         sink: Arc<dyn Sink>,
     ) -> Result<Box<dyn Running>, RunError> {
-        self.choose().await?.start(plan, start, sink).await
+        let way = self.choose().await?;
+        Ok(Box::new(begin(way.as_ref(), plan.plan(), start, sink).await?))
     }
 }

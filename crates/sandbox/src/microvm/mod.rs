@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use tidegate_policy::{Confinement, Network, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Network, Profile, RunError};
 
 use crate::backend::{Backend, Probe};
-use crate::begin::Held;
+use crate::begin::Way;
 use crate::site::Site;
 use probe::Facts;
 use runner::Machine;
@@ -67,9 +67,9 @@ impl Backend for Qemu {
         }
     }
 
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
         let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
-        Ok(Arc::new(Held(self.machine(confinement, Arc::clone(facts))?)))
+        Ok(Arc::new(self.machine(confinement, Arc::clone(facts))?))
     }
 }
 

@@ -52,7 +52,7 @@ async fn an_allowlist_opens_nothing_but_the_proxy() {
 #[tokio::test]
 async fn an_allowlist_that_cannot_be_kept_is_refused() {
     let held = with_hosts(Held::new(landlock, None));
-    assert!(held.backend.runner(&held.confinement).is_err());
+    assert!(held.backend.way(&held.confinement).is_err());
     let Some(held) = in_namespaces(None).await else { return };
     let held = with_hosts(held);
     let plan = held.plan(&["true"], "none");
