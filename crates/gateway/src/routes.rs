@@ -80,6 +80,7 @@ routes! {
     Page delete "/api/v1/allowlist/{id}" => api::approvals::remove_rule;
     Control post "/api/v1/stop" => api::status::stop;
     Page get "/api/v1/mcp/servers" => api::mcp::servers;
+    Control get "/api/v1/mcp/tools" => api::mcp::tools;
     Program post "/tools/invoke" => api::invoke::invoke;
     Program post "/mcp" => api::mcp::answer;
     Program get "/mcp" => api::mcp::answer;

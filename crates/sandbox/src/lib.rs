@@ -58,6 +58,6 @@ pub use container::{ContainerSettings, Engine};
 pub use host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
 pub use microvm::MicrovmSettings;
-pub use proxy::ProxyStarter;
+pub use proxy::{ProxyStarter, TurnedAway};
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

@@ -140,7 +140,7 @@ fn registry(
         }
         Some(None) => Vec::new(),
     };
-    let (tools, statuses) = block_on(mcp::seen(app, home, settings, specs))?;
+    let (tools, statuses) = block_on(mcp::known(app, home, settings, specs))?;
     let absent = statuses.into_iter().filter_map(|status| match status.standing {
         Standing::Failed { why, .. } => Some((status.name, why)),
         _ => None,
