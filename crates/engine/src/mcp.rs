@@ -385,8 +385,7 @@ impl Engine {
             }
         };
         let answer = answered.map_err(failure)?;
-        let mut result =
-            fine("ask", json!({ "answer": answer.text, "run": answer.run, "session": answer.session_name }));
+        let mut result = fine("ask", json!({ "answer": answer.text, "run": answer.run, "session": name }));
         result.content = vec![Block::text(answer.text)];
         Ok(result)
     }

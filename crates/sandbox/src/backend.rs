@@ -17,6 +17,11 @@ pub(crate) trait Backend: Send + Sync {
     /// The profile it makes true. The first of a profile that works here is used, and no other.
     fn profile(&self) -> Profile;
 
+    /// Why it cannot hold programs so, whatever this machine has. Nothing is tried for that.
+    fn check(&self, _confinement: &Confinement) -> Result<(), RunError> {
+        Ok(())
+    }
+
     /// Really holds a program, has it try something that must be refused, and says what was found. It may take
     /// seconds, and it is asked once in the life of a process.
     async fn probe(&self) -> Probe;

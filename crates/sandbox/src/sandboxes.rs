@@ -94,6 +94,13 @@ impl Sandboxes {
         self
     }
 
+    /// Why nothing holds programs so, whatever this machine has. Nothing is tried for that.
+    pub fn check(&self, confinement: &Confinement) -> Result<(), RunError> {
+        let of_profile =
+            self.backends.iter().filter(|probed| probed.backend.profile() == confinement.profile);
+        of_profile.map(|probed| probed.backend.check(confinement)).collect()
+    }
+
     /// What works here and what does not. Probes whatever was not probed yet, all at once.
     pub async fn report(&self) -> Vec<Report> {
         self.report_on(|_| true).await
@@ -136,7 +143,7 @@ impl Confiner for Sandboxes {
 
     #[cfg(target_os = "linux")]
     fn shows(&self, confinement: &Confinement, path: &Path) -> bool {
-        confinement.profile != Profile::Local
+        confinement.profile == Profile::None
             || path.starts_with(&confinement.folder)
             || confinement.besides.all().any(|shown| path.starts_with(shown))
             || crate::local::shows(path)
@@ -153,6 +160,7 @@ impl FirstThatWorks {
     async fn choose(&self) -> Result<Arc<dyn Way>, RunError> {
         let mut why = Vec::new();
         for probed in &self.backends {
+            probed.backend.check(&self.confinement)?;
             match probed.probe().await {
                 Probe::Works(_) => return probed.backend.way(&self.confinement),
                 Probe::Fails(reason) => why.push(format!("{}: {reason}", probed.backend.name())),

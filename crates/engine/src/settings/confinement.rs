@@ -70,12 +70,15 @@ impl Settings {
     /// Where they work: in the agent's workspace, or in the folder that a sandbox has in its place. Those that nothing
     /// holds work in the workspace.
     pub fn working_folder(&self, scope: &Scope, session: &str, home: &Home) -> PathBuf {
-        match self.workspace_access(scope) {
-            WorkspaceAccess::None if self.profile(scope, session) != Profile::None => {
-                home.sandboxes().join(self.sandbox_place(scope, session)).join("work")
-            }
-            _ => self.workspace(&scope.agent, home),
+        if self.sees_no_workspace(scope, session) {
+            return home.sandboxes().join(self.sandbox_place(scope, session)).join("work");
         }
+        self.workspace(&scope.agent, home)
+    }
+
+    /// Whether they see an empty folder in place of any other, also of one that a caller names.
+    pub fn sees_no_workspace(&self, scope: &Scope, session: &str) -> bool {
+        self.workspace_access(scope) == WorkspaceAccess::None && self.profile(scope, session) != Profile::None
     }
 
     /// Everything that holds the programs which work in `folder`.

@@ -88,7 +88,7 @@ async fn run(way: &dyn Way, folder: &str) -> Result<(), String> {
         Exit::Code(0) => Ok(()),
         Exit::Code(4) => Err("a program could read what it was not to see".to_owned()),
         Exit::Failed(error) => Err(error.to_string()),
-        exit => Err(format!("a program did not work in it: {exit:?} {}", kept.text())),
+        exit => Err(format!("a program did not work in it: {exit}: {}", kept.text())),
     }
 }
 

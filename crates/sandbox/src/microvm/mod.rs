@@ -56,6 +56,28 @@ impl Backend for Qemu {
         Profile::Microvm
     }
 
+    fn check(&self, confinement: &Confinement) -> Result<(), RunError> {
+        if confinement.network != Network::None {
+            let why = "a machine reaches nothing: `network` has to be \"none\" for it; hosts by `allowHosts` can be \
+                       reached in the profiles local (with bubblewrap) and container";
+            return Err(unavailable(why.to_owned()));
+        }
+        if let Some(shown) = confinement.besides.all().next() {
+            let why = format!("a machine is shown its folder only, not {}", shown.display());
+            return Err(unavailable(why));
+        }
+        let programs = guest::programs();
+        let covers = |hidden: &&PathBuf| {
+            let within = |outer: &Path| hidden.starts_with(outer);
+            within(&confinement.folder) || programs.iter().any(|shown| within(&shown.from))
+        };
+        if let Some(hidden) = confinement.hidden.iter().find(covers) {
+            let why = format!("{} would be shown: it lies in a folder that a machine sees", hidden.display());
+            return Err(unavailable(why));
+        }
+        Ok(())
+    }
+
     async fn probe(&self) -> Probe {
         match self.find_out().await {
             Ok(facts) => {
@@ -75,24 +97,7 @@ impl Backend for Qemu {
 
 impl Qemu {
     fn machine(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Machine, RunError> {
-        if confinement.network != Network::None {
-            let why = "a machine reaches nothing: `network` has to be \"none\" for it; hosts by `allowHosts` can be \
-                       reached in the profiles local (with bubblewrap) and container";
-            return Err(unavailable(why.to_owned()));
-        }
-        if let Some(shown) = confinement.besides.all().next() {
-            let why = format!("a machine is shown its folder only, not {}", shown.display());
-            return Err(unavailable(why));
-        }
-        let programs = guest::programs();
-        let covers = |hidden: &&PathBuf| {
-            let within = |outer: &Path| hidden.starts_with(outer);
-            within(&confinement.folder) || programs.iter().any(|shown| within(&shown.from))
-        };
-        if let Some(hidden) = confinement.hidden.iter().find(covers) {
-            let why = format!("{} would be shown: it lies in a folder that a machine sees", hidden.display());
-            return Err(unavailable(why));
-        }
+        self.check(confinement)?;
         let place = self.site.places.join(&confinement.place);
         if place.to_string_lossy().contains(',') || confinement.folder.to_string_lossy().contains(',') {
             return Err(unavailable("a path with a comma cannot be told to QEMU".to_owned()));

@@ -106,6 +106,9 @@ impl Known {
             let hint = words::SERVER_ABSENT.with(&[("server", server), ("why", &printable(why))]);
             return Err(failure.with_hint(hint));
         }
+        if name.trim().eq_ignore_ascii_case("browser") {
+            return Err(failure.with_hint(words::BROWSER_OFF.with(&[("program", &app.program)])));
+        }
         Err(match meant(&self.registry, name) {
             Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
             None => failure.with_hint(words::SEE_TOOLS.with(&[("program", &app.program)])),
