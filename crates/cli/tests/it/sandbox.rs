@@ -289,3 +289,28 @@ fn a_call_by_hand_waits_for_its_end_where_nobody_would_look_after_it() {
     let done = home.call(&["tools", "invoke", "exec", "--args", &args]).run();
     assert_eq!(done.json()["result"]["data"]["stdout"], "ended\n", "{done:?}");
 }
+
+#[test]
+fn programs_that_work_in_a_persons_home_do_not_see_the_keys_there() {
+    let home = open();
+    if !works(&home) {
+        return;
+    }
+    let person = tempfile::tempdir_in(home.root().parent().unwrap()).unwrap();
+    let person = person.path().canonicalize().unwrap();
+    std::fs::create_dir_all(person.join(".ssh")).unwrap();
+    std::fs::write(person.join(".ssh/id"), "canary").unwrap();
+    std::fs::write(person.join("notes"), "for everybody").unwrap();
+    let root = person.to_str().unwrap();
+    let script = "cat notes; cat .ssh/id";
+    let args = json!({ "command": script }).to_string();
+    for words in [
+        &["tools", "invoke", "exec", "--root", root, "--args", &args][..],
+        &["sandbox", "test", "--root", root, "--", "sh", "-c", script],
+    ] {
+        let done = home.call(words).env("HOME", root).run();
+        assert!(!done.stdout.contains("canary"), "{done:?}");
+        let only_landlock = done.stderr.contains("bubblewrap") || done.stdout.contains("bubblewrap");
+        assert!(done.stdout.contains("for everybody") || only_landlock, "{done:?}");
+    }
+}

@@ -24,6 +24,33 @@ pub struct ConfinementKeys {
     pub limits: String,
 }
 
+/// Folders of a person's home that hold keys and logins.
+const KEYS_OF_A_HOME: [&str; 12] = [
+    ".aws",
+    ".azure",
+    ".config/chromium",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/google-chrome",
+    ".docker",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".ssh",
+];
+
+/// What programs that work in `folder` do not see of the home of the person who runs this: whoever begins in his home
+/// shows its files, and not his keys.
+pub fn keys_in(folder: &Path, home: Option<&str>) -> Vec<PathBuf> {
+    let Some(home) = home.and_then(|home| Path::new(home).canonicalize().ok()) else { return Vec::new() };
+    if !home.starts_with(folder) {
+        return Vec::new();
+    }
+    let real = KEYS_OF_A_HOME.iter().filter_map(|name| home.join(name).canonicalize().ok());
+    real.filter(|path| path.is_dir() && path.starts_with(folder) && path != folder).collect()
+}
+
 impl Settings {
     /// Which keys decide about the programs of a conversation.
     pub fn confinement_keys(&self, scope: &Scope, session: &str) -> ConfinementKeys {

@@ -11,6 +11,7 @@ use tidegate_tools::Place;
 
 use super::Invoke;
 use crate::error::EngineError;
+use crate::settings::keys_in;
 use crate::start::Core;
 
 /// What commands may name, as the exec stage reads it.
@@ -93,7 +94,9 @@ impl Core {
 
     fn confinement(&self, place: &Place) -> Confinement {
         let Requester { scope, session, .. } = &place.requester;
-        self.settings.confinement(scope, session, &place.root, place.forbidden.clone())
+        let mut hidden = place.forbidden.clone();
+        hidden.extend(keys_in(&place.root, self.toolbox.env.get("HOME").map(String::as_str)));
+        self.settings.confinement(scope, session, &place.root, hidden)
     }
 }
 

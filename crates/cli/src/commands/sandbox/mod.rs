@@ -7,7 +7,7 @@ mod test;
 
 use std::path::{Path, PathBuf};
 
-use tidegate_engine::{ConfinementKeys, Home, Settings};
+use tidegate_engine::{ConfinementKeys, Home, Settings, keys_in};
 use tidegate_policy::{Access, Confinement, Network, Profile, Resource};
 use tidegate_protocol::{ErrorCode, Scope, SessionKey};
 
@@ -44,7 +44,8 @@ impl Known {
             Some(root) => real(Path::new(root))?,
             None => settings.working_folder(&scope, &session, &home),
         };
-        let hidden = vec![home.root().to_owned()];
+        let mut hidden = vec![home.root().to_owned()];
+        hidden.extend(keys_in(&folder, app.env.get("HOME")));
         let confinement = settings.confinement(&scope, &session, &folder, hidden);
         let keys = settings.confinement_keys(&scope, &session);
         Ok(Self { home, settings, scope, confinement, keys })
