@@ -23,7 +23,7 @@ use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
-use crate::failure::{Failure, Message, With as _};
+use crate::failure::{Failure, Message};
 use crate::output::{complain, print_json};
 use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
