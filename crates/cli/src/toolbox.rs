@@ -64,7 +64,7 @@ pub(crate) fn bare(app: &App, agent: &str, key: &str) -> String {
     let way = match key {
         "--profile" => "--profile local".to_owned(),
         "tools.exec.host" => format!("{program} config unset tools.exec.host"),
-        key if key.ends_with(".mode") => format!("{program} config set {key} all"),
+        key if key.rsplit('.').next() == Some("mode") => format!("{program} config set {key} all"),
         key => format!("{program} config set {key} local"),
     };
     app.fill(texts::sandbox::BARE, &[("agent", &agent), ("key", &key), ("way", &way)])

@@ -96,9 +96,9 @@ impl Sandboxes {
 
     /// Why nothing holds programs so, whatever this machine has. Nothing is tried for that.
     pub fn check(&self, confinement: &Confinement) -> Result<(), RunError> {
-        let of_profile =
+        let mut of_profile =
             self.backends.iter().filter(|probed| probed.backend.profile() == confinement.profile);
-        of_profile.map(|probed| probed.backend.check(confinement)).collect()
+        of_profile.try_for_each(|probed| probed.backend.check(confinement))
     }
 
     /// What works here and what does not. Probes whatever was not probed yet, all at once.
