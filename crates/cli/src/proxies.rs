@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tidegate_engine::Settings;
 use tidegate_net::{EgressProxy, Guard, ProxyCredential, ProxyRules};
-use tidegate_sandbox::ProxyStarter;
+use tidegate_sandbox::{ProxyStarter, TurnedAway};
 
 /// Starts them with what the configuration says for all of them.
 pub(crate) struct Proxies {
@@ -21,12 +21,17 @@ impl Proxies {
 }
 
 impl ProxyStarter for Proxies {
-    fn start(&self, socket: &Path, hosts: &[String]) -> io::Result<Box<dyn Any + Send + Sync>> {
+    fn start(
+        &self,
+        socket: &Path,
+        hosts: &[String],
+        turned_away: TurnedAway,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
         let rules = ProxyRules {
             hosts: hosts.to_vec(),
             guard: self.guard.clone(),
             credentials: self.credentials.clone(),
         };
-        Ok(Box::new(EgressProxy::listen(socket, rules)?))
+        Ok(Box::new(EgressProxy::listen_telling(socket, rules, turned_away)?))
     }
 }

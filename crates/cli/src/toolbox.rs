@@ -54,8 +54,20 @@ pub(crate) fn mention_bare(app: &App, settings: &Settings, scope: &Scope, sessio
         .is_ok_and(|pipeline| !pipeline.tools(["exec"], settings.trust(scope, session)).is_empty());
     if starts_programs {
         let keys = settings.confinement_keys(scope, session);
-        complain(&app.fill(texts::sandbox::BARE, &[("agent", &scope.agent), ("key", &keys.profile)]));
+        complain(&bare(app, scope.agent.as_str(), &keys.profile));
     }
+}
+
+/// The warning, with the way back from the key that says so.
+pub(crate) fn bare(app: &App, agent: &str, key: &str) -> String {
+    let program = &app.program;
+    let way = match key {
+        "--profile" => "--profile local".to_owned(),
+        "tools.exec.host" => format!("{program} config unset tools.exec.host"),
+        key if key.rsplit('.').next() == Some("mode") => format!("{program} config set {key} all"),
+        key => format!("{program} config set {key} local"),
+    };
+    app.fill(texts::sandbox::BARE, &[("agent", &agent), ("key", &key), ("way", &way)])
 }
 
 /// What MCP servers are reached with.

@@ -62,7 +62,7 @@ pub use service::{ServiceState, ServiceStatus};
 pub use sessions::{
     Branch, ExportFormat, NameError, NewBranch, answering_session_key, export, session_key, session_name,
 };
-pub use settings::{ConfinementKeys, GroupTools, Settings, SettingsError, ToolContext, Wish};
+pub use settings::{ConfinementKeys, GroupTools, Settings, SettingsError, ToolContext, Wish, keys_in};
 pub use standings::{StoredStandings, of_row as standing_of};
 pub use start::{Engine, Health, Notice, Options, Retention};
 pub use stop::{StopFilter, stop_stored};

@@ -91,6 +91,12 @@ impl Engine {
     pub fn mcp_servers(&self) -> Vec<Value> {
         self.core.toolbox.providers.iter().flat_map(|provider| provider.standings()).collect()
     }
+
+    /// The same with what they say about their tools. Servers that were not wanted yet are wanted now, and waited for.
+    pub async fn mcp_listings(&self) -> Vec<Value> {
+        self.core.toolbox.settled().await;
+        self.core.toolbox.providers.iter().flat_map(|provider| provider.listings()).collect()
+    }
 }
 
 impl Core {
@@ -379,8 +385,7 @@ impl Engine {
             }
         };
         let answer = answered.map_err(failure)?;
-        let mut result =
-            fine("ask", json!({ "answer": answer.text, "run": answer.run, "session": answer.session_name }));
+        let mut result = fine("ask", json!({ "answer": answer.text, "run": answer.run, "session": name }));
         result.content = vec![Block::text(answer.text)];
         Ok(result)
     }

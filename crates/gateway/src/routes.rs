@@ -82,6 +82,7 @@ routes! {
     Control post "/api/v1/stop" => api::status::stop;
     Control post "/api/v1/restart" => api::status::restart;
     Page get "/api/v1/mcp/servers" => api::mcp::servers;
+    Control get "/api/v1/mcp/tools" => api::mcp::tools;
     Program post "/tools/invoke" => api::invoke::invoke;
     Program post "/mcp" => api::mcp::answer;
     Program get "/mcp" => api::mcp::answer;

@@ -9,8 +9,8 @@ mod login;
 mod serve;
 
 pub use client::{
-    AddressSpec, LeftOut, LoginWanted, Means, ProgramSpec, Reach, ServerSpec, Servers, Standing, Status,
-    ToolFilter,
+    AddressSpec, LeftOut, Listing, LoginWanted, Means, ProgramSpec, Reach, ServerSpec, Servers, Standing,
+    Status, ToolFilter,
 };
 pub use login::{LoginSummary, Logins, OauthSpec, SignInError, sign_in};
 pub use serve::{

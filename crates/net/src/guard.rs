@@ -45,12 +45,14 @@ impl Address {
         if text.len() > LONGEST || text.chars().any(|c| c.is_control() || c == '\\') {
             return Err(bad());
         }
-        let url = Url::parse(text.trim()).map_err(|_| bad())?;
+        let because = |why: &str| NetError::BadAddress(format!("{} ({why})", without_query(text)));
+        let unreadable = || if text.contains("://") { bad() } else { because("without https:// before it") };
+        let url = Url::parse(text.trim()).map_err(|_| unreadable())?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad());
+            return Err(because("only http and https can be called"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(NetError::BadAddress(format!("{} (with a user name in it)", without_query(text))));
+            return Err(because("with a user name in it"));
         }
         Self::of(url).ok_or_else(bad)
     }

@@ -21,6 +21,6 @@ pub use error::NetError;
 pub use fetch::{Fetch, Fetched, Hosts};
 pub use guard::{Address, BadAllowance, Guard, Resolver, with_query};
 pub use leak::{Leak, LeakScan, NamedSecret, Redacted};
-pub use proxy::{EgressProxy, ProxyCounts, ProxyCredential, ProxyLimits, ProxyRules};
+pub use proxy::{EgressProxy, ProxyCounts, ProxyCredential, ProxyLimits, ProxyRules, TurnedAway};
 /// What a header may hold.
 pub use tidegate_secrets::Secret;

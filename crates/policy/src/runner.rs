@@ -59,6 +59,10 @@ pub trait Sink: Send + Sync {
 
     /// Takes something that a program was refused.
     fn refused(&self, _refusal: &Refusal) {}
+
+    /// Takes a host that programs wanted to reach through the gateway's proxy and did not, and why. Each host comes once,
+    /// and there is an end to them. Nobody has to ask for it.
+    fn turned_away(&self, _host: &str, _why: &str) {}
 }
 
 /// Something that a program in a sandbox wanted and did not get.

@@ -4,24 +4,31 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use tidegate_policy::{Confinement, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Profile, RunError};
+
+use crate::begin::Way;
 
 /// One way to make a profile true: bubblewrap, Landlock, a container engine, a machine.
 #[async_trait]
-pub trait Backend: Send + Sync {
+pub(crate) trait Backend: Send + Sync {
     /// What people call it: `bubblewrap`, `landlock`, `podman`, …
     fn name(&self) -> &'static str;
 
     /// The profile it makes true. The first of a profile that works here is used, and no other.
     fn profile(&self) -> Profile;
 
+    /// Why it cannot hold programs so, whatever this machine has. Nothing is tried for that.
+    fn check(&self, _confinement: &Confinement) -> Result<(), RunError> {
+        Ok(())
+    }
+
     /// Really holds a program, has it try something that must be refused, and says what was found. It may take
     /// seconds, and it is asked once in the life of a process.
     async fn probe(&self) -> Probe;
 
-    /// What starts programs held like this. Only asked for its own profile, and only after a probe that went well. It
+    /// How programs are held like this. Only asked for its own profile, and only after a probe that went well. It
     /// refuses what it cannot hold, and never holds anything more weakly than asked.
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError>;
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError>;
 }
 
 /// What came of a probe.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_policy::exec::Plan;
-use tidegate_policy::{Confinement, PermittedPlan, RunError, Runner, Running, Sink, Start};
+use tidegate_policy::{Confinement, Network, RunError, Sink, Start};
 
 use crate::order::Order;
 use crate::running::HostRun;
@@ -22,6 +22,9 @@ pub(crate) const PROXY_PORT: u16 = 3128;
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 const NO_PROXY_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
+/// Names of the sandbox's own loopback, where programs talk to each other.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// One way of holding programs, for one confinement.
 #[async_trait]
@@ -41,6 +44,8 @@ pub(crate) struct Beginning<'a> {
     pub(crate) start: Start,
     /// The socket that leads to the proxy, if hosts may be reached.
     pub(crate) proxy: Option<PathBuf>,
+    /// Those hosts.
+    pub(crate) hosts: &'a [String],
 }
 
 impl Beginning<'_> {
@@ -60,8 +65,11 @@ impl Beginning<'_> {
             for name in PROXY_VARIABLES {
                 set(name, &address);
             }
+            // One that is on the list means the machine's, which only the proxy reaches.
+            let is_listed = |name: &&str| self.hosts.iter().any(|host| host == name);
+            let own: Vec<_> = LOOPBACK.into_iter().filter(|name| !is_listed(name)).collect();
             for name in NO_PROXY_VARIABLES {
-                set(name, "localhost,127.0.0.1,::1");
+                set(name, &own.join(","));
             }
         }
         env
@@ -82,29 +90,15 @@ pub(crate) async fn begin(
     start: Start,
     sink: Arc<dyn Sink>,
 ) -> Result<HostRun, RunError> {
-    let proxy = way.site().open_way_out(way.confinement())?;
+    let confinement = way.confinement();
+    let proxy = way.site().open_way_out(confinement, &sink)?;
     let socket = proxy.as_ref().map(|proxy| proxy.socket.clone());
-    let Prepared { mut order, keeps } = way.prepare(Beginning { plan, start, proxy: socket }).await?;
+    let hosts: &[String] = match &confinement.network {
+        Network::Allowlist(hosts) => hosts,
+        Network::None | Network::Full => &[],
+    };
+    let Prepared { mut order, keeps } = way.prepare(Beginning { plan, start, proxy: socket, hosts }).await?;
     order.watch = sink.wants_refusals();
     let keeps = Box::new((keeps, proxy.map(|proxy| proxy.running)));
     way.site().host.start_order(order, Some(keeps), start, sink).await
-}
-
-/// Starts plans held in one way.
-pub(crate) struct Held<W>(pub(crate) W);
-
-#[async_trait]
-impl<W: Way> Runner for Held<W> {
-    fn confines(&self) -> bool {
-        true
-    }
-
-    async fn start(
-        &self,
-        plan: PermittedPlan<'_>,
-        start: Start,
-        sink: Arc<dyn Sink>,
-    ) -> Result<Box<dyn Running>, RunError> {
-        Ok(Box::new(begin(&self.0, plan.plan(), start, sink).await?))
-    }
 }

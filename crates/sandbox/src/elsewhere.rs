@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_policy::{Confinement, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Profile, RunError};
 
 use crate::backend::{Backend, Probe};
+use crate::begin::Way;
 
 const WHY: &str = "it needs Linux; use the profile container here";
 
@@ -25,7 +26,7 @@ impl Backend for Elsewhere {
         Probe::Fails(WHY.to_owned())
     }
 
-    fn runner(&self, _confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
+    fn way(&self, _confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
         Err(RunError::Unavailable { profile: "local", why: WHY.to_owned() })
     }
 }

@@ -53,11 +53,11 @@ mod tests;
 mod vessel;
 mod wires;
 
-pub use backend::{Backend, Probe};
+pub use backend::Probe;
 pub use container::{ContainerSettings, Engine};
 pub use host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
 pub use microvm::MicrovmSettings;
-pub use proxy::ProxyStarter;
+pub use proxy::{ProxyStarter, TurnedAway};
 pub use sandboxes::{Report, Sandboxes};
 pub use supervise::supervise;

@@ -11,6 +11,7 @@ use tidegate_policy::{
 use tokio::sync::OnceCell;
 
 use crate::backend::{Backend, Probe};
+use crate::begin::{Way, begin};
 use crate::container::{ContainerSettings, containers};
 use crate::host::{Host, Supervisor};
 #[cfg(target_os = "linux")]
@@ -67,8 +68,7 @@ impl Sandboxes {
     }
 
     /// One more, used for its profile if none before it works.
-    #[must_use]
-    pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
+    fn with(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backends.push(Arc::new(Probed { backend, probe: OnceCell::new() }));
         self
     }
@@ -92,6 +92,13 @@ impl Sandboxes {
     pub fn only(mut self, backend: &str) -> Self {
         self.backends.retain(|probed| probed.backend.name() == backend);
         self
+    }
+
+    /// Why nothing holds programs so, whatever this machine has. Nothing is tried for that.
+    pub fn check(&self, confinement: &Confinement) -> Result<(), RunError> {
+        let mut of_profile =
+            self.backends.iter().filter(|probed| probed.backend.profile() == confinement.profile);
+        of_profile.try_for_each(|probed| probed.backend.check(confinement))
     }
 
     /// What works here and what does not. Probes whatever was not probed yet, all at once.
@@ -136,7 +143,7 @@ impl Confiner for Sandboxes {
 
     #[cfg(target_os = "linux")]
     fn shows(&self, confinement: &Confinement, path: &Path) -> bool {
-        confinement.profile != Profile::Local
+        confinement.profile == Profile::None
             || path.starts_with(&confinement.folder)
             || confinement.besides.all().any(|shown| path.starts_with(shown))
             || crate::local::shows(path)
@@ -150,11 +157,12 @@ struct FirstThatWorks {
 }
 
 impl FirstThatWorks {
-    async fn choose(&self) -> Result<Arc<dyn Runner>, RunError> {
+    async fn choose(&self) -> Result<Arc<dyn Way>, RunError> {
         let mut why = Vec::new();
         for probed in &self.backends {
+            probed.backend.check(&self.confinement)?;
             match probed.probe().await {
-                Probe::Works(_) => return probed.backend.runner(&self.confinement),
+                Probe::Works(_) => return probed.backend.way(&self.confinement),
                 Probe::Fails(reason) => why.push(format!("{}: {reason}", probed.backend.name())),
             }
         }
@@ -177,6 +185,7 @@ impl Runner for FirstThatWorks {
         start: Start,
         sink: Arc<dyn Sink>,
     ) -> Result<Box<dyn Running>, RunError> {
-        self.choose().await?.start(plan, start, sink).await
+        let way = self.choose().await?;
+        Ok(Box::new(begin(way.as_ref(), plan.plan(), start, sink).await?))
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tidegate_policy::{Confinement, Network, RunError};
+use tidegate_policy::{Confinement, Network, RunError, Sink};
 
 use crate::host::Host;
-use crate::proxy::ProxyStarter;
+use crate::proxy::{ProxyStarter, TurnedAway};
 
 pub(crate) struct Site {
     pub(crate) host: Arc<Host>,
@@ -28,7 +28,11 @@ pub(crate) struct Proxy {
 
 impl Site {
     /// Starts the proxy that leads to the hosts that a plan may reach, if it may reach any by a list.
-    pub(crate) fn open_way_out(&self, confinement: &Confinement) -> Result<Option<Proxy>, RunError> {
+    pub(crate) fn open_way_out(
+        &self,
+        confinement: &Confinement,
+        sink: &Arc<dyn Sink>,
+    ) -> Result<Option<Proxy>, RunError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let Network::Allowlist(hosts) = &confinement.network else { return Ok(None) };
         let unavailable = |why: String| RunError::Unavailable { profile: confinement.profile.name(), why };
@@ -37,12 +41,20 @@ impl Site {
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let socket = self.places.join(format!("{:x}-{number:x}", std::process::id()));
-        let opened = listen(starter.as_ref(), &self.places, &socket, hosts);
+        let sink = Arc::clone(sink);
+        let turned_away: TurnedAway = Arc::new(move |host, why| sink.turned_away(host, why));
+        let opened = listen(starter.as_ref(), &self.places, &socket, hosts, turned_away);
         opened.map(Some).map_err(|error| unavailable(format!("the proxy for allowHosts: {error}")))
     }
 }
 
-fn listen(starter: &dyn ProxyStarter, places: &Path, socket: &Path, hosts: &[String]) -> io::Result<Proxy> {
+fn listen(
+    starter: &dyn ProxyStarter,
+    places: &Path,
+    socket: &Path,
+    hosts: &[String],
+    turned_away: TurnedAway,
+) -> io::Result<Proxy> {
     std::fs::create_dir_all(places)?;
-    Ok(Proxy { running: starter.start(socket, hosts)?, socket: socket.to_owned() })
+    Ok(Proxy { running: starter.start(socket, hosts, turned_away)?, socket: socket.to_owned() })
 }

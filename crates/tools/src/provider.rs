@@ -23,6 +23,11 @@ pub trait ToolProvider: Send + Sync {
         Vec::new()
     }
 
+    /// Those who have them together with what they say about their tools, for a process that only looks.
+    fn listings(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
     /// Begins to have them, in the background.
     fn begin(&self);
 

@@ -51,7 +51,12 @@ pub(crate) fn scan(
             break;
         }
         let Some(option) = word.strip_prefix("--") else {
-            if word.len() > 1 && word.starts_with('-') && command.single_dash == SingleDash::Option {
+            let is_number = word.parse::<f64>().is_ok();
+            if word.len() > 1
+                && word.starts_with('-')
+                && !is_number
+                && command.single_dash == SingleDash::Option
+            {
                 return Err(unknown_option(command, globals, word));
             }
             parsed.arguments.push(word.clone());

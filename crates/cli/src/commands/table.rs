@@ -98,6 +98,12 @@ const ROOT: Flag = flag(
     "工具限定的目录（默认：当前目录）",
 );
 
+const SANDBOX_ROOT: Flag = flag(
+    "root",
+    Takes::Value("dir"),
+    "the folder that programs work in (default: the agent's workspace)",
+    "程序的工作目录（默认：agent 的工作区）",
+);
 const SANDBOX_PROFILE: Flag = flag(
     "profile",
     Takes::Value("name"),
@@ -215,6 +221,24 @@ const MCP_ADD_FLAGS: &[Flag] = &[
         "the folder it works in (default: one of its own)",
         "工作目录（默认：专用目录）",
     ),
+    flag(
+        "allow-host",
+        Takes::Value("host"),
+        "a host that the command may reach; may be given several times (npx: registry.npmjs.org)",
+        "命令可访问的主机；可多次给出（npx：registry.npmjs.org）",
+    ),
+    flag(
+        "read",
+        Takes::Value("path"),
+        "what the command sees besides; a whole path, may be given several times",
+        "命令另外可见的路径；完整路径，可多次给出",
+    ),
+    flag(
+        "write",
+        Takes::Value("dir"),
+        "what the command may change besides; a whole path, may be given several times",
+        "命令另外可写的路径；完整路径，可多次给出",
+    ),
 ];
 
 macro_rules! rows {
@@ -331,12 +355,12 @@ rows! {
         "allow a command for good without being asked first", "无需询问，始终允许某个命令";
     ["approvals" "allowlist" "remove"] "<id>" (1, 1) &[], Option, approvals::remove,
         "ask again from now on", "删除规则，今后重新询问";
-    ["sandbox" "status"] "" (0, 0) &[AGENT], Option, sandbox::status,
+    ["sandbox" "status"] "" (0, 0) &[AGENT, SANDBOX_PROFILE], Option, sandbox::status,
         "what can hold the programs that agents start, and why others cannot", "显示可用于隔离程序的方式，以及其他方式为何不可用";
     ["sandbox" "test"] "-- <program> [arguments]" (1, usize::MAX)
-        &[AGENT, SANDBOX_PROFILE, ROOT], Option, sandbox::test,
+        &[AGENT, SANDBOX_PROFILE, SANDBOX_ROOT], Option, sandbox::test,
         "run a program as the agent's programs are held, and say how that is", "按 agent 的隔离方式运行一个程序，并说明隔离情况";
-    ["sandbox" "explain"] "" (0, 0) &[AGENT, SANDBOX_SESSION, ROOT], Option, sandbox::explain,
+    ["sandbox" "explain"] "" (0, 0) &[AGENT, SANDBOX_SESSION, SANDBOX_ROOT], Option, sandbox::explain,
         "how an agent's programs are held, and which key of the configuration says so", "说明 agent 的程序如何隔离，以及由哪个配置项决定";
     ["usage"] "" (0, 0) USAGE_FLAGS, Option, usage::run,
         "tokens and money, by day, model, session or agent", "词元与费用，按日期、模型、会话或 agent";

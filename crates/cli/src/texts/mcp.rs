@@ -19,12 +19,13 @@ texts! {
     BOTH: "a server is a command or an address, not both", "服务器只能是命令或地址之一";
     NOT_A_PAIR: "--{flag} takes name=value", "--{flag} 的格式为 名称=值";
     NOT_FOR_THIS: "--{flag} means nothing for this kind of server", "--{flag} 不适用于这类服务器";
-    IN_THE_FILE: "A value was written into the configuration as it is. Write ${{NAME}} instead to keep it in the environment.", "有值按原样写入了配置。写成 ${{NAME}} 可让它留在环境变量中。";
+    IN_THE_FILE: "A value was written into the configuration as it is. Write ${NAME} instead to keep it in the environment.", "有值按原样写入了配置。写成 ${NAME} 可让它留在环境变量中。";
     CONNECTED: "{name} answers: {software}, protocol {version}, {count} tools", "{name} 已应答：{software}，协议 {version}，{count} 个工具";
     LEFT_OUT: "left out: {tool} ({why})", "已略去：{tool}（{why}）";
     NOT_CONNECTED: "{name} cannot be used: {why}", "{name} 无法使用：{why}";
     LAST_WORDS: "The end of its error output:", "其错误输出的结尾：";
     MODE_HINT: "Agents ask a person before each call. To let those run that only read: {program} config set mcp.servers.{name}.mode allow", "agent 每次调用前都会询问。允许只读工具直接运行：{program} config set mcp.servers.{name}.mode allow";
+    OFFLINE: "Its sandbox reaches no host. If it fetches something when it starts (npx and uvx do), name the host: {program} config set mcp.servers.{name}.sandbox '{\"network\":\"allowlist\",\"allowHosts\":[\"registry.npmjs.org\"]}'", "其沙箱无法访问任何主机。如果它启动时要下载内容（npx、uvx 会），请指定主机：{program} config set mcp.servers.{name}.sandbox '{\"network\":\"allowlist\",\"allowHosts\":[\"registry.npmjs.org\"]}'";
     WANTS_LOGIN: "Sign in: {program} mcp login {name}", "请登录：{program} mcp login {name}";
     WANTS_SCOPE: "Sign in again, for more: {program} mcp login {name} --scope '{scope}'", "请重新登录以获得更多权限：{program} mcp login {name} --scope '{scope}'";
     SIGNED_IN: "You are signed in at {name} ({issuer}). Try it: {program} mcp test {name}", "已登录 {name}（{issuer}）。测试：{program} mcp test {name}";

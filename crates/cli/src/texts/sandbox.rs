@@ -3,7 +3,7 @@
 use tidegate_runtime::texts;
 
 texts! {
-    BARE: "WARNING: nothing holds the programs that agent {agent} starts: they have all your rights on this machine ({key}). To hold them again, set agents.defaults.sandbox.profile to local.", "警告：agent {agent} 启动的程序没有任何隔离，拥有你在本机的全部权限（{key}）。要恢复隔离，请将 agents.defaults.sandbox.profile 设为 local。";
+    BARE: "WARNING: nothing holds the programs that agent {agent} starts: they have all your rights on this machine ({key}). To hold them again: {way}", "警告：agent {agent} 启动的程序没有任何隔离，拥有你在本机的全部权限（{key}）。恢复隔离：{way}";
     STATUS_SANDBOX: "sandbox", "沙箱";
     STATUS_BARE: " (programs have all your rights)", "（程序拥有你的全部权限）";
     TITLES: "profile,backend,state,what it is or why not", "配置,后端,状态,说明或原因";
@@ -27,6 +27,12 @@ texts! {
     BY_FOLDER: "outside of what programs see and may change; only {key}: \"none\" opens it", "不在程序可见、可写的范围内；只有 {key}: \"none\" 会放开";
     BY_NETWORK: "{key} decides about it", "由 {key} 决定";
     BY_PROFILE: "no key allows it in this profile ({key})", "此配置下没有任何键可允许（{key}）";
+    REFUSED_HOST: "  {host}: {why}", "  {host}：{why}";
+    MOST_MEMORY: "{n} MB of memory", "{n} MB 内存";
+    MOST_PROCESSES: "{n} processes", "{n} 个进程";
+    MOST_DISK: "{n} MB on disks", "{n} MB 磁盘写入";
+    CANNOT_BE: "As configured no program starts: {why}", "按此配置，任何程序都不会启动：{why}";
+    LOOKING: "Trying what this machine has; a small machine takes some seconds to boot…", "正在尝试本机可用的隔离方式；小型虚拟机启动需要数秒……";
     EXPLAIN_TITLES: "what,value,by", "项目,值,由何决定";
     EXPLAIN_PROFILE: "held by", "隔离方式";
     EXPLAIN_FOLDER: "works in", "工作目录";
@@ -43,5 +49,5 @@ texts! {
     NETWORK_HOSTS_BUT: "only {hosts}, never {denied}, through the gateway's proxy", "仅 {hosts}，不含 {denied}，经网关代理";
     NETWORK_NO_HOSTS: "no host: none is in allowHosts that the rules about hosts leave", "无任何主机：allowHosts 中没有被规则保留的主机";
     EXPLAIN_NOT: "not", "不可达";
-    BARE_NOTE: "With the profile none the rest does not hold: programs have all your rights.", "配置为 none 时其余各项均不生效：程序拥有你的全部权限。";
+    BARE_NOTE: "Nothing else holds them: programs have all your rights. Other keys of the sandbox mean nothing here.", "没有其他隔离：程序拥有你的全部权限。沙箱的其他配置项在此不生效。";
 }

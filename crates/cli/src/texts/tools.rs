@@ -16,6 +16,7 @@ texts! {
     RISK_WRITE: "write", "写入";
     RISK_NETWORK: "network", "网络";
     RISK_EXECUTE: "execute", "执行";
+    BROWSER_OFF: "It is switched off. Turn it on: {program} config set browser.enabled true", "它已关闭。启用：{program} config set browser.enabled true";
     SEE_TOOLS: "See: {program} tools list", "查看：{program} tools list";
     LIST_WHY: "Why one asks or is denied, and how to change it: {program} tools explain <tool>", "为什么需批准或被拒绝、如何更改：{program} tools explain <工具>";
     NO_TOOLS: "Policy leaves the agent {agent} no tools. Why: {program} tools explain <tool>", "策略没有给 agent {agent} 留下任何工具。原因：{program} tools explain <工具>";

@@ -59,7 +59,7 @@ impl Scene {
     }
 
     fn is_held(&self) -> bool {
-        let told = self.home.call(&["sandbox", "status", "--json"]).run().json();
+        let told = self.home.call(&["sandbox", "status", "--profile", "local", "--json"]).run().json();
         let works = told["backends"].as_array().unwrap().iter().any(|backend| {
             (backend["backend"].as_str(), backend["state"].as_str()) == (Some("bubblewrap"), Some("works"))
         });
@@ -148,6 +148,16 @@ print(json.dumps({{
     }
     assert!(other.accept().is_err(), "somebody reached a port that nobody opened");
     assert_eq!(scene.server.asked(), []);
+    // A program that says nothing but "403" leaves nobody wondering.
+    let told = scene.call("tunnel('evil.example.com:443')\n").run().json();
+    let result = &told["result"];
+    assert_eq!(result["data"]["refusedHosts"], json!(["evil.example.com"]), "{told}");
+    assert!(
+        result["content"].as_str().unwrap().contains("evil.example.com is not in sandbox.allowHosts"),
+        "{told}"
+    );
+    let tested = scene.home.call(&["sandbox", "test", "--", "/usr/bin/python3", "program.py"]).run();
+    assert!(tested.stderr.contains("evil.example.com is not in sandbox.allowHosts"), "{tested:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::process::Done;
 
 /// Whether anything of profile `local` works on this machine; told if not.
 fn works(home: &Home) -> bool {
-    let told = home.call(&["sandbox", "status", "--json"]).run().json();
+    let told = home.call(&["sandbox", "status", "--profile", "local", "--json"]).run().json();
     if told["works"] != true {
         tidegate_testkit::skip::skip_loudly(&told.to_string());
     }
@@ -209,4 +209,108 @@ fn whoever_runs_something_bare_is_warned_and_told_of_no_limits() {
     );
     let done = home.call(&["ask", "hi"]).ok();
     assert!(done.stderr.contains("WARNING"), "{done:?}");
+}
+
+#[test]
+fn without_access_to_the_workspace_the_callers_folder_is_not_shown_either() {
+    let home = Home::new();
+    home.write_config(
+        "{ tools: { profile: 'coding', exec: { security: 'full', ask: 'off' } },
+           agents: { defaults: { sandbox: { workspaceAccess: 'none' } } } }",
+    );
+    home.ask("makes the home");
+    if !works(&home) {
+        return;
+    }
+    let folder = tempfile::tempdir_in(home.root().parent().unwrap()).unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::write(root.join("mine"), "canary").unwrap();
+    let root = root.to_str().unwrap();
+    let script = "ls; cat mine; touch left";
+    let args = json!({ "command": script }).to_string();
+    for words in [
+        &["tools", "invoke", "exec", "--root", root, "--args", &args][..],
+        &["sandbox", "test", "--root", root, "--", "sh", "-c", script],
+    ] {
+        let done = home.call(words).run();
+        assert!(!done.stdout.contains("canary") && !done.stdout.contains("mine\\n"), "{done:?}");
+        assert!(!std::path::Path::new(root).join("left").exists(), "{done:?}");
+    }
+}
+
+#[test]
+fn a_test_is_told_as_json_with_its_output_its_end_and_what_was_refused() {
+    let home = open();
+    if !works(&home) {
+        return;
+    }
+    let done = home
+        .call(&[
+            "sandbox",
+            "test",
+            "--json",
+            "--",
+            "sh",
+            "-c",
+            "echo out; echo err >&2; echo x >/usr/x; exit 3",
+        ])
+        .run();
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let told: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&told["stdout"], &told["exitCode"]), (&json!("out\n"), &json!(3)), "{told}");
+    assert!(told["stderr"].as_str().unwrap().starts_with("err\n"), "{told}");
+    let refused = told["refused"].as_array().unwrap();
+    assert!(refused.iter().any(|one| one["path"] == "/usr/x" && one["write"] == true), "{told}");
+    let killed = home.call(&["sandbox", "test", "--", "sh", "-c", "kill -9 $$"]).run();
+    assert_eq!(killed.code, Some(137), "as shells tell it: {killed:?}");
+}
+
+#[test]
+fn what_a_small_machine_cannot_do_is_said_before_one_is_booted() {
+    let home = Home::new();
+    home.write_config(
+        "{ agents: { defaults: { sandbox: { profile: 'microvm', network: 'allowlist', microvm: { kernel: '/nowhere' } } } } }",
+    );
+    let done = home.call(&["sandbox", "test", "--", "echo", "ran"]).run();
+    assert!(done.stderr.contains("`network` has to be") && !done.stderr.contains("/nowhere"), "{done:?}");
+    let explained = home.call(&["sandbox", "explain"]).run();
+    assert!(explained.stderr.contains("no program starts"), "{explained:?}");
+}
+
+#[test]
+fn a_call_by_hand_waits_for_its_end_where_nobody_would_look_after_it() {
+    let home = Home::new();
+    home.write_config("{ tools: { profile: 'coding', exec: { security: 'full', ask: 'off' } } }");
+    home.ask("makes the home");
+    if !works(&home) {
+        return;
+    }
+    let args = json!({ "command": "sleep 2; echo ended", "yieldMs": 10 }).to_string();
+    let done = home.call(&["tools", "invoke", "exec", "--args", &args]).run();
+    assert_eq!(done.json()["result"]["data"]["stdout"], "ended\n", "{done:?}");
+}
+
+#[test]
+fn programs_that_work_in_a_persons_home_do_not_see_the_keys_there() {
+    let home = open();
+    if !works(&home) {
+        return;
+    }
+    let person = tempfile::tempdir_in(home.root().parent().unwrap()).unwrap();
+    let person = person.path().canonicalize().unwrap();
+    std::fs::create_dir_all(person.join(".ssh")).unwrap();
+    std::fs::write(person.join(".ssh/id"), "canary").unwrap();
+    std::fs::write(person.join("notes"), "for everybody").unwrap();
+    let root = person.to_str().unwrap();
+    let script = "cat notes; cat .ssh/id";
+    let args = json!({ "command": script }).to_string();
+    for words in [
+        &["tools", "invoke", "exec", "--root", root, "--args", &args][..],
+        &["sandbox", "test", "--root", root, "--", "sh", "-c", script],
+    ] {
+        let done = home.call(words).env("HOME", root).run();
+        assert!(!done.stdout.contains("canary"), "{done:?}");
+        let only_landlock = done.stderr.contains("bubblewrap") || done.stdout.contains("bubblewrap");
+        assert!(done.stdout.contains("for everybody") || only_landlock, "{done:?}");
+    }
 }

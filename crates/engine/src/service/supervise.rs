@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher as _, RandomState};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tidegate_policy::exec::{Plan, PlanPlace};
-use tidegate_policy::{Exit, PermittedPlan, Runner, Running, Start};
+use tidegate_policy::{Exit, PermittedPlan, Profile, Runner, Running, Start};
 use tidegate_tools::Disk;
 use tokio::time::Instant;
 
@@ -228,6 +229,12 @@ fn ready(core: &Core, spec: &ServiceSpec) -> Result<Ready, String> {
     let base =
         plain.into_iter().filter_map(|name| Some((name.to_owned(), core.toolbox.env.get(name)?.clone())));
     let mut env: BTreeMap<_, _> = base.collect();
+    // A name means a program that can be started there: what a sandbox does not show is not searched.
+    if let Some(search) = env.get_mut("PATH").filter(|_| confinement.profile != Profile::None) {
+        let confiner = &core.toolbox.confiner;
+        let shown = search.split(':').filter(|folder| confiner.shows(&confinement, Path::new(folder)));
+        *search = shown.collect::<Vec<_>>().join(":");
+    }
     env.insert("HOME".to_owned(), cwd.clone());
     env.extend(spec.env.clone());
     let disk = Disk::seen_from(&folder, &env);

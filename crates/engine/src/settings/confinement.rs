@@ -24,6 +24,33 @@ pub struct ConfinementKeys {
     pub limits: String,
 }
 
+/// Folders of a person's home that hold keys and logins.
+const KEYS_OF_A_HOME: [&str; 12] = [
+    ".aws",
+    ".azure",
+    ".config/chromium",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/google-chrome",
+    ".docker",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".ssh",
+];
+
+/// What programs that work in `folder` do not see of the home of the person who runs this: whoever begins in his home
+/// shows its files, and not his keys.
+pub fn keys_in(folder: &Path, home: Option<&str>) -> Vec<PathBuf> {
+    let Some(home) = home.and_then(|home| Path::new(home).canonicalize().ok()) else { return Vec::new() };
+    if !home.starts_with(folder) {
+        return Vec::new();
+    }
+    let real = KEYS_OF_A_HOME.iter().filter_map(|name| home.join(name).canonicalize().ok());
+    real.filter(|path| path.is_dir() && path.starts_with(folder) && path != folder).collect()
+}
+
 impl Settings {
     /// Which keys decide about the programs of a conversation.
     pub fn confinement_keys(&self, scope: &Scope, session: &str) -> ConfinementKeys {
@@ -70,12 +97,15 @@ impl Settings {
     /// Where they work: in the agent's workspace, or in the folder that a sandbox has in its place. Those that nothing
     /// holds work in the workspace.
     pub fn working_folder(&self, scope: &Scope, session: &str, home: &Home) -> PathBuf {
-        match self.workspace_access(scope) {
-            WorkspaceAccess::None if self.profile(scope, session) != Profile::None => {
-                home.sandboxes().join(self.sandbox_place(scope, session)).join("work")
-            }
-            _ => self.workspace(&scope.agent, home),
+        if self.sees_no_workspace(scope, session) {
+            return home.sandboxes().join(self.sandbox_place(scope, session)).join("work");
         }
+        self.workspace(&scope.agent, home)
+    }
+
+    /// Whether they see an empty folder in place of any other, also of one that a caller names.
+    pub fn sees_no_workspace(&self, scope: &Scope, session: &str) -> bool {
+        self.workspace_access(scope) == WorkspaceAccess::None && self.profile(scope, session) != Profile::None
     }
 
     /// Everything that holds the programs which work in `folder`.

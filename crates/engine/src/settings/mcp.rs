@@ -103,7 +103,7 @@ impl Settings {
     pub(super) fn mcp_stages(&self) -> impl Iterator<Item = Stage> {
         let used = self.config.mcp.servers.iter().filter(|(_, server)| server.enabled);
         used.map(|(name, server)| Stage {
-            modes: [(tools_of(name), verdict(server.mode))].into(),
+            mode: Some((tools_of(name), verdict(server.mode))),
             ..Stage::new(StageKind::Global, at(name))
         })
     }

@@ -34,7 +34,7 @@ use tidegate_runtime::Zone;
 use tidegate_runtime::catalogue::Language;
 
 pub(crate) use choices::USUAL_MODEL;
-pub use confinement::ConfinementKeys;
+pub use confinement::{ConfinementKeys, keys_in};
 pub use error::SettingsError;
 pub(crate) use images::ImageModelError;
 pub(crate) use services::Again;

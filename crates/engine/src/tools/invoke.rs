@@ -153,7 +153,9 @@ impl Calling {
         };
         let gate = Gate::new(settings.pipeline(&invoke.scope, &context)?);
         let trust = settings.trust(&invoke.scope, &invoke.session);
-        place.background = !gate.pipeline().tools(["process"], trust).is_empty();
+        // What goes on in the background has to have somebody who can look after it, and a process that stays.
+        let lasts = core.stays || invoke.run.is_some();
+        place.background = lasts && !gate.pipeline().tools(["process"], trust).is_empty();
         Ok(Self {
             core: Arc::clone(core),
             invoke,

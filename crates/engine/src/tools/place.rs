@@ -11,6 +11,7 @@ use tidegate_tools::Place;
 
 use super::Invoke;
 use crate::error::EngineError;
+use crate::settings::keys_in;
 use crate::start::Core;
 
 /// What commands may name, as the exec stage reads it.
@@ -69,9 +70,11 @@ impl Core {
     /// The folder that a call is held to, without links. Our own state is none; an agent's workspace in it is.
     fn root(&self, invoke: &Invoke) -> Result<PathBuf, EngineError> {
         let workspace = self.settings.working_folder(&invoke.scope, &invoke.session, self.lock.home());
-        let asked = invoke.root.as_ref().unwrap_or(&workspace);
+        let sees_none = self.settings.sees_no_workspace(&invoke.scope, &invoke.session);
+        let named = invoke.root.as_ref().filter(|_| !sees_none);
+        let asked = named.unwrap_or(&workspace);
         let unusable = |cause| EngineError::HomeUnusable { path: asked.clone(), cause };
-        if invoke.root.is_none() {
+        if named.is_none() {
             // Its owner's alone, whatever the umask.
             DirBuilder::new().recursive(true).mode(0o700).create(&workspace).map_err(unusable)?;
         }
@@ -91,7 +94,9 @@ impl Core {
 
     fn confinement(&self, place: &Place) -> Confinement {
         let Requester { scope, session, .. } = &place.requester;
-        self.settings.confinement(scope, session, &place.root, place.forbidden.clone())
+        let mut hidden = place.forbidden.clone();
+        hidden.extend(keys_in(&place.root, self.toolbox.env.get("HOME").map(String::as_str)));
+        self.settings.confinement(scope, session, &place.root, hidden)
     }
 }
 

@@ -15,3 +15,8 @@ pub(crate) async fn answer(State(gate): State<Gate>, request: Request) -> Respon
 pub(crate) async fn servers(State(gate): State<Gate>) -> Answered {
     json(&gate.engine().mcp_servers())
 }
+
+/// What those servers say about their tools, so that no other process has to start them to know.
+pub(crate) async fn tools(State(gate): State<Gate>) -> Answered {
+    json(&gate.engine().mcp_listings().await)
+}

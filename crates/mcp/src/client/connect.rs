@@ -157,10 +157,14 @@ pub(crate) async fn connect(
     };
     connecting.await.map_err(|mut trouble| {
         if trouble.why.is_empty() {
-            trouble.why = format!("it did not answer within {} s", limit.as_secs());
+            trouble.why = unanswered(limit);
         }
         trouble
     })
+}
+
+fn unanswered(limit: Duration) -> String {
+    format!("it did not answer within {} s", limit.as_secs())
 }
 
 async fn by_program(
@@ -183,7 +187,12 @@ async fn by_program(
             let why = match (story.broken(), program.end().await) {
                 (Some(broken), _) => broken,
                 (None, Some(end)) => end,
+                (None, None) if trouble.why.is_empty() => unanswered(spec.startup),
                 (None, None) => trouble.why,
+            };
+            let why = match story.chatter() {
+                Some(line) => format!("{why}; to its standard output it wrote what is no message: {line}"),
+                None => why,
             };
             Err(Trouble { why: with_stderr(why, &story), stderr: story.stderr(), login: None })
         }

@@ -14,5 +14,5 @@ mod tool;
 
 pub use connect::{LoginWanted, Means};
 pub use names::LeftOut;
-pub use servers::{Servers, Standing, Status};
+pub use servers::{Listing, Servers, Standing, Status};
 pub use spec::{AddressSpec, ProgramSpec, Reach, ServerSpec, ToolFilter};

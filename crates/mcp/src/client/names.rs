@@ -27,7 +27,8 @@ const DEPTH: usize = 24;
 const LONGEST_NAME: usize = 64;
 
 /// A tool as it is shown.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Shown {
     /// `mcp.<server>.<tool>`
     pub(crate) name: String,

@@ -12,7 +12,7 @@ use rmcp::model::{CancelledNotificationParam, ProtocolVersion, SubscriptionFilte
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tidegate_runtime::{Shutdown, Task, spawn};
-use tidegate_tools::{Tool, ToolFailure};
+use tidegate_tools::ToolFailure;
 use tokio::sync::watch;
 
 use super::connect::{
@@ -50,7 +50,7 @@ pub(crate) struct Server {
     means: Means,
     state: watch::Sender<State>,
     /// What it listed last. It stays while the server is gone: what a model is shown does not come and go with it.
-    tools: Mutex<Vec<Arc<dyn Tool>>>,
+    tools: Mutex<Vec<Arc<McpTool>>>,
     /// How often it was reached anew.
     restarts: AtomicU32,
     closing: Shutdown,
@@ -84,7 +84,7 @@ impl Server {
         self.state.borrow().clone()
     }
 
-    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -10,9 +10,10 @@ use serde_json::Value;
 use tidegate_tools::{Tool, ToolProvider};
 
 use super::connect::{LoginWanted, Means};
-use super::names::LeftOut;
+use super::names::{LeftOut, Shown};
 use super::server::{Server, State};
 use super::spec::ServerSpec;
+use super::tool::McpTool;
 
 /// The servers of this installation. Nothing is started before somebody wants a tool of one.
 pub struct Servers(Vec<Arc<Server>>);
@@ -52,6 +53,22 @@ pub enum Standing {
     Closed,
 }
 
+/// One server and its tools, as a process that has it tells another that only looks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing {
+    pub status: Status,
+    shown: Vec<Shown>,
+}
+
+impl Listing {
+    /// The tools that were listed, as they are configured here. Nothing is started.
+    pub fn tools(&self, spec: ServerSpec, means: &Means) -> Vec<Arc<dyn Tool>> {
+        let server = Server::new(spec, means.clone());
+        self.shown.iter().map(|shown| McpTool::of(&server, shown) as Arc<dyn Tool>).collect()
+    }
+}
+
 impl Servers {
     pub fn new(specs: Vec<ServerSpec>, means: &Means) -> Arc<Self> {
         Arc::new(Self(specs.into_iter().map(|spec| Server::new(spec, means.clone())).collect()))
@@ -60,6 +77,11 @@ impl Servers {
     pub fn statuses(&self) -> Vec<Status> {
         self.0.iter().map(|server| status(server)).collect()
     }
+}
+
+fn listing(server: &Server) -> Listing {
+    let shown = server.tools().iter().map(|tool| tool.shown().clone()).collect();
+    Listing { status: status(server), shown }
 }
 
 fn status(server: &Server) -> Status {
@@ -84,7 +106,7 @@ fn status(server: &Server) -> Status {
 #[async_trait]
 impl ToolProvider for Servers {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.0.iter().flat_map(|server| server.tools()).collect()
+        self.0.iter().flat_map(|server| server.tools()).map(|tool| tool as Arc<dyn Tool>).collect()
     }
 
     fn missing(&self, name: &str) -> Option<String> {
@@ -94,6 +116,10 @@ impl ToolProvider for Servers {
 
     fn standings(&self) -> Vec<Value> {
         self.statuses().into_iter().filter_map(|status| serde_json::to_value(status).ok()).collect()
+    }
+
+    fn listings(&self) -> Vec<Value> {
+        self.0.iter().filter_map(|server| serde_json::to_value(listing(server)).ok()).collect()
     }
 
     fn begin(&self) {

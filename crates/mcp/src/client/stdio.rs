@@ -20,6 +20,8 @@ use super::spec::ProgramSpec;
 const MOST_WAITING: usize = 16 * 1024 * 1024;
 /// Bytes of its error output that are kept.
 const TAIL: usize = 4 * 1024;
+/// Bytes that are shown of a line that is no message.
+const LONGEST_CHATTER: usize = 200;
 /// How long a server may take to go once its input has ended.
 const GOING: Duration = Duration::from_secs(2);
 
@@ -47,6 +49,8 @@ struct Wrote {
     /// Bytes in `lines`.
     waiting: usize,
     stderr: Vec<u8>,
+    /// The first line that was no message.
+    chatter: Option<String>,
     /// Why nothing more is read.
     broken: Option<String>,
     ended: bool,
@@ -87,6 +91,14 @@ impl Wrote {
         }
     }
 
+    fn chats(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line.trim_ascii());
+        if !text.is_empty() && self.chatter.is_none() {
+            let shown = tidegate_policy::inert::inert_line(truncate::head_bytes(&text, LONGEST_CHATTER));
+            self.chatter = Some(tidegate_runtime::redact(&shown).to_string());
+        }
+    }
+
     fn breaks(&mut self, why: String) {
         self.broken.get_or_insert(why);
         self.lines = VecDeque::new();
@@ -103,6 +115,11 @@ impl Story {
     /// Why reading stopped, if it stopped for something the server wrote.
     pub(crate) fn broken(&self) -> Option<String> {
         self.with(|wrote| wrote.broken.clone())
+    }
+
+    /// What it wrote where only messages belong, if it did.
+    pub(crate) fn chatter(&self) -> Option<String> {
+        self.with(|wrote| wrote.chatter.clone())
     }
 
     /// The end of its error output, as people may read it.
@@ -135,7 +152,7 @@ impl Story {
             };
             match read(&line) {
                 Line::Message(message) => return Some(*message),
-                Line::Chatter => {}
+                Line::Chatter => self.with(|wrote| wrote.chats(&line)),
                 Line::Broken(why) => self.with(|wrote| wrote.breaks(why)),
             }
         }

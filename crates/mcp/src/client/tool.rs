@@ -16,13 +16,12 @@ use super::spec::Reach;
 
 pub(crate) struct McpTool {
     spec: ToolSpec,
-    /// What the server calls it.
-    remote: String,
+    shown: Shown,
     server: Arc<Server>,
 }
 
 impl McpTool {
-    pub(crate) fn of(server: &Arc<Server>, shown: &Shown) -> Arc<dyn Tool> {
+    pub(crate) fn of(server: &Arc<Server>, shown: &Shown) -> Arc<Self> {
         let risk = if shown.read_only { Risk::Read } else { Risk::Execute };
         let spec = ToolSpec {
             name: shown.name.clone(),
@@ -34,7 +33,12 @@ impl McpTool {
             steady: false,
             timeout: Some(server.spec.timeout),
         };
-        Arc::new(Self { spec, remote: shown.remote.clone(), server: Arc::clone(server) })
+        Arc::new(Self { spec, shown: shown.clone(), server: Arc::clone(server) })
+    }
+
+    /// What the server says about it.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
     }
 }
 
@@ -54,7 +58,7 @@ impl Tool for McpTool {
 
     async fn run(&self, permitted: &Permitted, work: &Work<'_>) -> Result<Output, ToolFailure> {
         let args = permitted.prepared().args().as_object().cloned().unwrap_or_default();
-        let result = self.server.call(&self.remote, args, work.update).await?;
+        let result = self.server.call(&self.shown.remote, args, work.update).await?;
         output(&self.server.spec.name, result)
     }
 }

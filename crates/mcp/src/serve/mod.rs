@@ -123,8 +123,15 @@ impl McpHttp {
         let body = body.to_bytes();
         let named = parts.headers.contains_key(SESSION) || parts.method != http::Method::POST;
         let lasting = named || (begins(&body) && self.sessions.sessions.read().await.len() < MOST_SESSIONS);
+        let ends = parts.method == http::Method::DELETE;
         let request = http::Request::from_parts(parts, Full::new(body));
-        if lasting { self.lasting.handle(request).await } else { self.single.handle(request).await }
+        let service = if lasting { &self.lasting } else { &self.single };
+        let mut response = service.handle(request).await;
+        // A session is gone when this is said, and some clients complain about "accepted".
+        if ends && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        response
     }
 
     /// Ends every session and every stream.

@@ -32,10 +32,11 @@ impl Desk {
             error if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };
+        let why = format!("{error}{}", hint(error));
         if status == StatusCode::FORBIDDEN {
-            self.note_refusal(host, error);
+            self.note_refusal(host, &why);
         }
-        let mut response = Response::new(text(format!("tidegate: {error}{}\n", hint(error))));
+        let mut response = Response::new(text(format!("tidegate: {why}\n")));
         *response.status_mut() = status;
         let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(hyper::header::CONTENT_TYPE, plain);

@@ -27,15 +27,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::client::Client;
-use crate::error::NetError;
 use crate::guard::Guard;
 
 /// The level of the rules that the list of hosts is; its key is `sandbox.allowHosts`.
 const LEVEL: &str = "sandbox";
 /// After the system could not give a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Refused hosts that are logged; a program that tries more of them is only counted.
-const LOGGED_HOSTS: usize = 100;
+/// Refused hosts that are told; a program that tries more of them is only counted.
+const TOLD_HOSTS: usize = 100;
 
 /// What may be reached through a proxy.
 #[derive(Debug, Clone, Default)]
@@ -104,6 +103,9 @@ pub struct EgressProxy {
     _listening: Task<()>,
 }
 
+/// Told a host that was refused, and why.
+pub type TurnedAway = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
 /// What every connection needs.
 struct Desk {
     client: Client,
@@ -111,8 +113,9 @@ struct Desk {
     limits: ProxyLimits,
     passed: AtomicU64,
     refused: AtomicU64,
-    /// Hosts whose refusal was logged.
-    logged: Mutex<BTreeSet<String>>,
+    /// Hosts whose refusal was told.
+    told: Mutex<BTreeSet<String>>,
+    turned_away: Option<TurnedAway>,
     stop: Shutdown,
 }
 
@@ -133,8 +136,22 @@ impl EgressProxy {
         Self::listen_within(socket, rules, ProxyLimits::default())
     }
 
+    /// The same, and tells each host that it refuses once.
+    pub fn listen_telling(socket: &Path, rules: ProxyRules, turned_away: TurnedAway) -> io::Result<Self> {
+        Self::open(socket, rules, ProxyLimits::default(), Some(turned_away))
+    }
+
     /// The same with other limits.
     pub fn listen_within(socket: &Path, rules: ProxyRules, limits: ProxyLimits) -> io::Result<Self> {
+        Self::open(socket, rules, limits, None)
+    }
+
+    fn open(
+        socket: &Path,
+        rules: ProxyRules,
+        limits: ProxyLimits,
+        turned_away: Option<TurnedAway>,
+    ) -> io::Result<Self> {
         let ProxyRules { hosts, guard, credentials } = rules;
         let level = HostLevel::of_list(LEVEL, &hosts).map_err(|bad| invalid(bad.to_string()))?;
         let guard = guard.narrowed_by(&HostRules::default().and(level));
@@ -145,7 +162,8 @@ impl EgressProxy {
             limits,
             passed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            logged: Mutex::default(),
+            told: Mutex::default(),
+            turned_away,
             stop: stop.clone(),
         });
         let listener = socket::bind(socket)?;
@@ -235,12 +253,16 @@ fn receive(stream: UnixStream, seat: Seat, desk: Arc<Desk>) {
 }
 
 impl Desk {
-    /// Counts a refusal, and logs the first one of each host.
-    fn note_refusal(&self, host: &str, error: &NetError) {
+    /// Counts a refusal, and tells the first one of each host.
+    fn note_refusal(&self, host: &str, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.len() < LOGGED_HOSTS && logged.insert(host.to_owned()) {
-            tracing::warn!(host, reason = %error, "the egress proxy refused a host");
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < TOLD_HOSTS && told.insert(host.to_owned()) {
+            drop(told);
+            tracing::warn!(host, reason = why, "the egress proxy refused a host");
+            if let Some(turned_away) = &self.turned_away {
+                turned_away(host, why);
+            }
         }
     }
 }

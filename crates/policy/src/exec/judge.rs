@@ -62,8 +62,8 @@ fn opinion(plan: &Plan, policy: &ExecPolicy, list: &AllowList) -> Opinion {
     }
     let is_held = policy.confined || policy.unconfined_by_name;
     if !is_held && opinion.verdict != Verdict::Deny {
-        let reason = "commands are not confined on this machine, so every one is asked about; \
-                      with tools.exec.host \"gateway\" they run unconfined, by the allowlist";
+        let reason = "nothing holds it (the sandbox profile is none), so that every command is asked about, whatever \
+                      tools.exec.ask says (tools.exec.host: \"gateway\" lets the allowlist decide instead)";
         return Opinion::new(Verdict::Ask, "tools.exec.host", reason);
     }
     opinion

@@ -23,6 +23,8 @@ pub struct Stage {
     /// What becomes of calls of these tools: name, glob or group to verdict. Where several fit, the strictest counts;
     /// `allow` takes nothing away and adds nothing.
     pub modes: BTreeMap<String, Verdict>,
+    /// The same for all tools of one pattern, where the key is `mode` and names none.
+    pub mode: Option<(String, Verdict)>,
     pub rules: Vec<Rule>,
 }
 
@@ -60,6 +62,7 @@ impl Stage {
             allow: None,
             deny: Vec::new(),
             modes: BTreeMap::new(),
+            mode: None,
             rules: Vec::new(),
         }
     }
@@ -129,13 +132,17 @@ impl CheckedStage {
         let mode = |(tool, verdict): (&String, &Verdict)| {
             (Listed::new(format!("{source}.modes.{tool}"), tool), *verdict)
         };
+        let only = stage
+            .mode
+            .iter()
+            .map(|(tools, verdict)| (Listed::new(format!("{source}.mode"), tools), *verdict));
         Ok(Self {
             kind: stage.kind,
             source: source.clone(),
             profile,
             allow: stage.allow.as_ref().map(|tools| List::new(format!("{source}.allow"), tools)),
             deny: List::new(format!("{source}.deny"), &stage.deny),
-            modes: stage.modes.iter().map(mode).collect(),
+            modes: stage.modes.iter().map(mode).chain(only).collect(),
             rules: stage.rules.iter().map(|rule| CheckedRule::new(source, rule)).collect::<Result<_, _>>()?,
         })
     }

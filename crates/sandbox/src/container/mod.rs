@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use tidegate_policy::{Confinement, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Profile, RunError};
 
 use crate::backend::{Backend, Probe};
-use crate::begin;
+use crate::begin::Way;
 use crate::site::Site;
 use cli::Cli;
 use command::Own;
@@ -130,9 +130,9 @@ impl Backend for Container {
         }
     }
 
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
         let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
-        Ok(Arc::new(begin::Held(self.held(confinement, Arc::clone(facts))?)))
+        Ok(Arc::new(self.held(confinement, Arc::clone(facts))?))
     }
 }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_policy::{Access, Confinement, Network, Profile, RunError, Runner};
+use tidegate_policy::{Access, Confinement, Network, Profile, RunError};
 
 use super::place::PlaceFolders;
 use super::probe;
 use super::runner::{By, Local, text};
 use super::system::{self, Shown};
 use crate::backend::{Backend, Probe};
-use crate::begin::Held;
+use crate::begin::Way;
 use crate::site::Site;
 
 /// Where it is looked for. Not by the search path: what is found there decides about everything else.
@@ -73,13 +73,13 @@ impl Backend for Bubblewrap {
         match find() {
             Ok(program) => {
                 let works = format!("{}: own files, processes and network", program.display());
-                probe::probe(&self.site, |confinement| self.runner(confinement), works).await
+                probe::probe(&self.site, |confinement| self.way(confinement), works).await
             }
             Err(why) => Probe::Fails(why),
         }
     }
 
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
         let unavailable = |why| RunError::Unavailable { profile: "local", why };
         let program = find().map_err(unavailable)?;
         if TAKEN.iter().any(|taken| confinement.folder == Path::new(taken)) {
@@ -87,7 +87,7 @@ impl Backend for Bubblewrap {
             return Err(unavailable(format!("{folder} cannot be the working folder of a sandbox")));
         }
         let (site, confinement) = (Arc::clone(&self.site), confinement.clone());
-        Ok(Arc::new(Held(Local { site, confinement, by: By::Bubblewrap(program) })))
+        Ok(Arc::new(Local { site, confinement, by: By::Bubblewrap(program) }))
     }
 }
 

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_policy::{Access, Confinement, Network, Profile, RunError, Runner};
+use tidegate_policy::{Access, Confinement, Network, Profile, RunError};
 
 use super::place::PlaceFolders;
 use super::probe;
 use super::runner::{By, Local, text};
 use super::system::{self, Shown};
 use crate::backend::{Backend, Probe};
-use crate::begin::Held;
+use crate::begin::Way;
 use crate::hold;
 use crate::seccomp::Filter;
 use crate::site::Site;
@@ -60,7 +60,7 @@ impl Backend for Landlock {
             version if version >= ABI => {
                 let works =
                     format!("version {version}: files, network and signals; programs see that others run");
-                probe::probe(&self.site, |confinement| self.runner(confinement), works).await
+                probe::probe(&self.site, |confinement| self.way(confinement), works).await
             }
             0 => Probe::Fails("this kernel has no Landlock".to_owned()),
             version => Probe::Fails(format!(
@@ -69,7 +69,7 @@ impl Backend for Landlock {
         }
     }
 
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
         let refuse = |why: String| Err(RunError::Unavailable { profile: "local", why });
         if let Network::Allowlist(_) = confinement.network {
             return refuse("network: allowlist needs bubblewrap, which is not there".to_owned());
@@ -90,7 +90,7 @@ impl Backend for Landlock {
             return refuse("the whole machine cannot be the working folder of a sandbox".to_owned());
         }
         let (site, confinement) = (Arc::clone(&self.site), confinement.clone());
-        Ok(Arc::new(Held(Local { site, confinement, by: By::Landlock })))
+        Ok(Arc::new(Local { site, confinement, by: By::Landlock }))
     }
 }
 

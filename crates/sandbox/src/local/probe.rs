@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tidegate_policy::exec::{FileIdentity, Lookup, Plan, PlanPlace, Program};
 use tidegate_policy::{
-    Access, Besides, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Runner, Sink,
-    Start, Stream,
+    Access, Besides, Confinement, Exit, Limits, Network, Profile, RunError, Running as _, Sink, Start, Stream,
 };
 
 use crate::backend::Probe;
+use crate::begin::{Way, begin};
 use crate::site::Site;
 use crate::supervise::identify;
 
@@ -30,14 +30,14 @@ exit 0";
 /// Has a backend hold the script in a folder beside a file that it must not reach. `works` is what is said then.
 pub(super) async fn probe(
     site: &Site,
-    runner: impl Fn(&Confinement) -> Result<Arc<dyn Runner>, RunError>,
+    way: impl Fn(&Confinement) -> Result<Arc<dyn Way>, RunError>,
     works: String,
 ) -> Probe {
     let said = async {
         let folder = prepare(&site.places.join(PLACE))?;
         let confinement = confinement(&folder);
-        let runner = runner(&confinement).map_err(|error| error.to_string())?;
-        run(runner.as_ref(), &folder).await?;
+        let way = way(&confinement).map_err(|error| error.to_string())?;
+        run(way.as_ref(), &folder).await?;
         // Inside there may be another folder of that name; what matters is the one outside.
         let written = Path::new(&folder).with_file_name("written").exists();
         if written { Err("a program could write outside of its folder".to_owned()) } else { Ok(()) }
@@ -73,7 +73,7 @@ fn confinement(folder: &str) -> Confinement {
     }
 }
 
-async fn run(runner: &dyn Runner, folder: &str) -> Result<(), String> {
+async fn run(way: &dyn Way, folder: &str) -> Result<(), String> {
     let place = PlanPlace {
         cwd: folder.to_owned(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
@@ -82,13 +82,13 @@ async fn run(runner: &dyn Runner, folder: &str) -> Result<(), String> {
     let argv = ["sh", "-c", SCRIPT].map(str::to_owned).to_vec();
     let plan = Plan::of_argv(argv, place, &Shell).map_err(|error| error.to_string())?;
     let kept = Arc::new(Kept::default());
-    let running = runner.start(PermittedPlan::of_operator(&plan), Start::default(), kept.clone()).await;
+    let running = begin(way, &plan, Start::default(), kept.clone()).await;
     let exit = running.map_err(|error| error.to_string())?.wait().await;
     match exit {
         Exit::Code(0) => Ok(()),
         Exit::Code(4) => Err("a program could read what it was not to see".to_owned()),
         Exit::Failed(error) => Err(error.to_string()),
-        exit => Err(format!("a program did not work in it: {exit:?} {}", kept.text())),
+        exit => Err(format!("a program did not work in it: {exit}: {}", kept.text())),
     }
 }
 

@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use tidegate_policy::{Confinement, Network, Profile, RunError, Runner};
+use tidegate_policy::{Confinement, Network, Profile, RunError};
 
 use crate::backend::{Backend, Probe};
-use crate::begin::Held;
+use crate::begin::Way;
 use crate::site::Site;
 use probe::Facts;
 use runner::Machine;
@@ -56,25 +56,7 @@ impl Backend for Qemu {
         Profile::Microvm
     }
 
-    async fn probe(&self) -> Probe {
-        match self.find_out().await {
-            Ok(facts) => {
-                let detail = facts.detail();
-                self.facts.get_or_init(|| Arc::new(facts));
-                Probe::Works(detail)
-            }
-            Err(why) => Probe::Fails(why),
-        }
-    }
-
-    fn runner(&self, confinement: &Confinement) -> Result<Arc<dyn Runner>, RunError> {
-        let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
-        Ok(Arc::new(Held(self.machine(confinement, Arc::clone(facts))?)))
-    }
-}
-
-impl Qemu {
-    fn machine(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Machine, RunError> {
+    fn check(&self, confinement: &Confinement) -> Result<(), RunError> {
         if confinement.network != Network::None {
             let why = "a machine reaches nothing: `network` has to be \"none\" for it; hosts by `allowHosts` can be \
                        reached in the profiles local (with bubblewrap) and container";
@@ -93,6 +75,29 @@ impl Qemu {
             let why = format!("{} would be shown: it lies in a folder that a machine sees", hidden.display());
             return Err(unavailable(why));
         }
+        Ok(())
+    }
+
+    async fn probe(&self) -> Probe {
+        match self.find_out().await {
+            Ok(facts) => {
+                let detail = facts.detail();
+                self.facts.get_or_init(|| Arc::new(facts));
+                Probe::Works(detail)
+            }
+            Err(why) => Probe::Fails(why),
+        }
+    }
+
+    fn way(&self, confinement: &Confinement) -> Result<Arc<dyn Way>, RunError> {
+        let facts = self.facts.get().ok_or_else(|| unavailable("it was not probed".to_owned()))?;
+        Ok(Arc::new(self.machine(confinement, Arc::clone(facts))?))
+    }
+}
+
+impl Qemu {
+    fn machine(&self, confinement: &Confinement, facts: Arc<Facts>) -> Result<Machine, RunError> {
+        self.check(confinement)?;
         let place = self.site.places.join(&confinement.place);
         if place.to_string_lossy().contains(',') || confinement.folder.to_string_lossy().contains(',') {
             return Err(unavailable("a path with a comma cannot be told to QEMU".to_owned()));

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -128,6 +130,20 @@ impl Children {
 
 #[cfg(target_os = "linux")]
 impl Children {
+    /// Waits until those that are followed have ended by themselves, and collects them.
+    pub(super) fn await_end(&mut self, at_most: Duration) {
+        let deadline = Instant::now() + at_most;
+        while self.reap() && Instant::now() < deadline {
+            let mut events: Vec<_> =
+                self.handles.values().flatten().map(|handle| PollFd::new(handle, PollFlags::IN)).collect();
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = if events.is_empty() { left.min(LOOK_CLOSELY) } else { left };
+            let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            // Whatever it says, everything is looked at again.
+            let _ = poll(&mut events, Some(&left));
+        }
+    }
+
     /// Ends everything. Returns how many processes are left.
     pub(super) fn end(&mut self) -> usize {
         if self.reap() { crate::sweep::end_children(|| self.reap()) } else { 0 }

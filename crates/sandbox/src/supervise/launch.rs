@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Child, Command};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
 
@@ -75,10 +75,12 @@ fn run(mut command: Command, launch: &Launch, group: Option<Pid>, common: &Commo
         return Err(Failure::Changed { path: path.clone() });
     }
     let child = command.spawn().map_err(|error| cannot(&error))?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| Failure::Supervisor("a process has no id".to_owned()))
+    pid_of(&child)
+}
+
+pub(super) fn pid_of(child: &Child) -> Result<Pid, Failure> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| Failure::Supervisor("a process has no id".to_owned()))
 }
 
 /// Has a program settle in its process before it begins.

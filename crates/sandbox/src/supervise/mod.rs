@@ -181,6 +181,10 @@ impl Supervision {
             #[cfg(target_os = "linux")]
             Hold::Inside(inside) => self.run_inside(&inside, order, streams),
         };
+        #[cfg(target_os = "linux")]
+        {
+            ending = self.watchdog.told(ending);
+        }
         // From here on nobody holds the streams but what is about to die.
         let left = self.empty_vessel() + self.children.end();
         if left > 0 {

@@ -20,6 +20,10 @@ use crate::order::{ASK, Ending, Failure, KILL, Order, Report, line};
 /// How long the second supervisor has to end everything after it was told. Then it is ended itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long bubblewrap has to go by itself after everything in its namespaces is gone. It takes a moment only, and then
+/// nobody has to be looked for among all processes of the machine.
+const GOING: Duration = Duration::from_millis(100);
+
 /// What is told of bubblewrap's complaint.
 const COMPLAINT: usize = 500;
 
@@ -45,7 +49,7 @@ impl Supervision {
         }
     }
 
-    fn enter(&self, hold: Namespaces, order: Order, streams: Streams) -> Result<Inner, Failure> {
+    fn enter(&mut self, hold: Namespaces, order: Order, streams: Streams) -> Result<Inner, Failure> {
         let Namespaces { program, args, mut inside, .. } = hold;
         let identity = folder::identity(&inside.folder)
             .map_err(|error| Failure::Folder { path: inside.folder.clone(), cause: error.to_string() })?;
@@ -61,7 +65,8 @@ impl Supervision {
         let groups = self.watchdog.groups.doors().map_err(cannot)?;
         let restriction = Arc::new(Restriction { groups, ..Restriction::default() });
         launch::settle_before(&mut command, None, &restriction);
-        command.spawn().map_err(cannot)?;
+        let child = command.spawn().map_err(cannot)?;
+        self.children.follow(&[launch::pid_of(&child)?]);
         // Its ends are closed here, so that the end of the second supervisor is seen.
         drop(command);
         let mut inner = Inner { socket: ours, complaints, heard: Vec::new() };
@@ -74,7 +79,10 @@ impl Supervision {
         let mut deadline: Option<Instant> = None;
         loop {
             match inner.hear() {
-                Heard::Report(Report::Ended(ending)) => return self.watchdog.looks().unwrap_or(ending),
+                Heard::Report(Report::Ended(ending)) => {
+                    self.children.await_end(GOING);
+                    return self.watchdog.looks().unwrap_or(ending);
+                }
                 Heard::Report(report) => {
                     self.control.report(&report);
                     continue;

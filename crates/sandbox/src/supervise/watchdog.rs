@@ -57,6 +57,16 @@ impl Watchdog {
         self.looks()
     }
 
+    /// An ending that the kernel made for a limit, told as that.
+    pub(super) fn told(&self, ending: Ending) -> Ending {
+        match (ending, self.of) {
+            (Ending::Signal(FILE_TOO_LARGE), Some(limits)) => {
+                Ending::Limit { what: Resource::Disk, limit: limits.disk }
+            }
+            (ending, _) => ending,
+        }
+    }
+
     /// The same at once.
     pub(super) fn looks(&self) -> Option<Ending> {
         let limits = self.of?;
@@ -69,6 +79,9 @@ impl Watchdog {
         Some(Ending::Limit { what, limit })
     }
 }
+
+/// What the kernel ends a program with whose file grows beyond the limit.
+const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
 
 fn exceeded(usage: &Use, limits: &Limits) -> Option<Resource> {
     let over = [

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::ProxyStarter;
+use crate::{ProxyStarter, TurnedAway};
 
 /// Answers every connection with what it was asked for; the real one is crate `net`'s.
 #[derive(Default)]
@@ -23,8 +23,14 @@ impl Drop for Listening {
 }
 
 impl ProxyStarter for Echo {
-    fn start(&self, socket: &Path, hosts: &[String]) -> io::Result<Box<dyn Any + Send + Sync>> {
+    fn start(
+        &self,
+        socket: &Path,
+        hosts: &[String],
+        turned_away: TurnedAway,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
         self.started.lock().unwrap().push(hosts.to_vec());
+        turned_away("nowhere.example", "it is not on the list");
         let listener = UnixListener::bind(socket)?;
         drop(tidegate_runtime::spawn_thread("echo", move || {
             for connection in listener.incoming() {

@@ -58,6 +58,8 @@ pub(crate) fn skip_loudly(why: &str) {
 pub(crate) struct Kept {
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
+    /// Hosts that were not reached, and why.
+    away: Mutex<Vec<String>>,
 }
 
 impl Kept {
@@ -85,6 +87,10 @@ impl Sink for Kept {
             Stream::Stderr => &self.stderr,
         };
         into.lock().unwrap().extend_from_slice(bytes);
+    }
+
+    fn turned_away(&self, host: &str, why: &str) {
+        self.away.lock().unwrap().push(format!("{host}: {why}"));
     }
 }
 

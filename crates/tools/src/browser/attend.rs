@@ -15,6 +15,10 @@ use super::wire::{Event, Wire};
 use crate::tool::ToolFailure;
 
 /// What pages said that is kept of each, and how much of one saying.
+/// What holds a browser so that it starts.
+const HELD: &str = "in a sandbox it needs the profile local with bubblewrap, or the profile container with an image that has \
+                    the browser; `sandbox status` says what there is";
+
 const KEPT_SAYINGS: usize = 100;
 const LONGEST_SAYING: usize = 500;
 /// Documents of a tab that are remembered: a page may lead to the next before anybody looked.
@@ -141,7 +145,7 @@ impl Browser {
         let last: Vec<&str> = said.lines().rev().filter(|line| !line.contains("dbus")).take(3).collect();
         let last = last.into_iter().rev().collect::<Vec<_>>().join(" / ");
         let said = if last.is_empty() { String::new() } else { format!("; it said: {last}") };
-        ToolFailure::execution(format!("the browser did not start: {}{said}", failure.message))
+        ToolFailure::execution(format!("the browser did not start: {}{said}; {HELD}", failure.message))
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -27,6 +27,8 @@ struct Collected {
     /// Up to where it was polled.
     polled: u64,
     cursor_queries: usize,
+    /// Hosts that the gateway did not lead it to.
+    turned_away: Vec<String>,
 }
 
 struct Kept {
@@ -41,6 +43,8 @@ pub(crate) struct Written {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) truncated: bool,
+    /// Hosts that the gateway did not lead it to.
+    pub(crate) turned_away: Vec<String>,
 }
 
 /// Some lines of a log.
@@ -65,6 +69,7 @@ impl Collector {
             log: Tail::new(cap),
             polled: 0,
             cursor_queries: 0,
+            turned_away: Vec::new(),
         };
         Self { collected: Mutex::new(collected), asked: Notify::new() }
     }
@@ -82,7 +87,8 @@ impl Collector {
         let (stdout, cut_out) = collected.stdout.ends.within(cap - for_err);
         let (stderr, cut_err) = collected.stderr.ends.within(for_err);
         let (both, cut) = collected.both.within(cap);
-        Written { both, stdout, stderr, truncated: cut || cut_out || cut_err }
+        let turned_away = collected.turned_away.clone();
+        Written { both, stdout, stderr, truncated: cut || cut_out || cut_err, turned_away }
     }
 
     /// What came since the last poll.
@@ -154,6 +160,15 @@ impl Sink for Collector {
             self.asked.notify_one();
         }
     }
+
+    /// Programs tell at most that something did not answer; whoever reads their output wants to know why.
+    fn turned_away(&self, host: &str, why: &str) {
+        let line = format!("[refused by the gateway: {why}]\n");
+        let collected = &mut *self.lock();
+        collected.both.push(&line);
+        collected.log.push(&line);
+        collected.turned_away.push(host.to_owned());
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +182,22 @@ mod tests {
         }
         collector.finish();
         collector.written(cap)
+    }
+
+    #[test]
+    fn a_host_that_was_not_reached_is_told_beside_the_output() {
+        let collector = Collector::new(1000);
+        collector.write(Stream::Stderr, b"curl: 403\n");
+        collector.turned_away("evil.test", "evil.test is not in sandbox.allowHosts");
+        let written = collector.written(1000);
+        assert_eq!(
+            written.both,
+            "curl: 403\n[refused by the gateway: evil.test is not in sandbox.allowHosts]\n"
+        );
+        assert_eq!(
+            (written.stderr.as_str(), written.turned_away),
+            ("curl: 403\n", vec!["evil.test".to_owned()])
+        );
     }
 
     #[test]
@@ -184,6 +215,7 @@ mod tests {
             stdout: "one\nthree\n".into(),
             stderr: "two\n".into(),
             truncated: false,
+            turned_away: Vec::new(),
         };
         assert_eq!(written, expected);
     }

@@ -156,7 +156,7 @@ impl Tool for ExecTool {
         let arguments = Arguments::read(args)?;
         if arguments.background && !place.background {
             return Err(ToolFailure::arguments(
-                "background: there is no process tool here to look after it; leave it out and wait for the end",
+                "background: nobody could look after it here; leave it out and wait for the end",
             ));
         }
         unleaked_command(place, args).await?;

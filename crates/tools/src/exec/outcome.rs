@@ -62,6 +62,9 @@ fn data(written: &Written, end: &Ended) -> Value {
     if end.timed_out {
         data["timedOut"] = true.into();
     }
+    if !written.turned_away.is_empty() {
+        data["refusedHosts"] = json!(written.turned_away);
+    }
     data
 }
 

@@ -65,9 +65,13 @@ fn server(argv: &[String], parsed: &Parsed) -> Result<Value, Failure> {
             server.insert("args".to_owned(), json!(args));
             server.insert("env".to_owned(), pairs(parsed, "env")?);
             server.extend(parsed.value("cwd").map(|cwd| ("cwd".to_owned(), json!(cwd))));
+            server.insert("sandbox".to_owned(), sandbox(parsed));
         }
         (None, Some(url)) => {
-            if let Some(flag) = ["env", "cwd"].into_iter().find(|flag| parsed.value(flag).is_some()) {
+            if let Some(flag) = ["env", "cwd", "allow-host", "read", "write"]
+                .into_iter()
+                .find(|flag| parsed.value(flag).is_some())
+            {
                 return Err(wrong(words::NOT_FOR_THIS.with(&[("flag", &flag)])));
             }
             server.insert("url".to_owned(), json!(url));
@@ -77,6 +81,23 @@ fn server(argv: &[String], parsed: &Parsed) -> Result<Value, Failure> {
     server.retain(|_, value| !matches!(value, Value::Object(pairs) if pairs.is_empty()));
     server.retain(|_, value| !matches!(value, Value::Array(words) if words.is_empty()));
     Ok(Value::Object(server))
+}
+
+/// What it may reach besides what it needs to start.
+fn sandbox(parsed: &Parsed) -> Value {
+    let mut sandbox = Map::new();
+    let hosts: Vec<&str> = parsed.values("allow-host").collect();
+    if !hosts.is_empty() {
+        sandbox.insert("network".to_owned(), json!("allowlist"));
+        sandbox.insert("allowHosts".to_owned(), json!(hosts));
+    }
+    for key in ["read", "write"] {
+        let folders: Vec<&str> = parsed.values(key).collect();
+        if !folders.is_empty() {
+            sandbox.insert(key.to_owned(), json!(folders));
+        }
+    }
+    Value::Object(sandbox)
 }
 
 fn pairs(parsed: &Parsed, flag: &str) -> Result<Value, Failure> {

@@ -7,14 +7,13 @@ mod remove;
 mod serve;
 mod test;
 
-use std::time::Duration;
-
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_client::{Client, ClientError};
 use tidegate_config::{KeyPath, Loaded};
 use tidegate_engine::{Home, Settings};
-use tidegate_mcp::{ServerSpec, Servers, Standing, Status};
+use tidegate_mcp::{Listing, Means, ServerSpec, Servers, Standing, Status};
 use tidegate_protocol::ErrorCode;
 use tidegate_tools::{Tool, ToolProvider as _};
 
@@ -53,37 +52,64 @@ async fn look(
     settings: &Settings,
     specs: Vec<ServerSpec>,
 ) -> Result<Vec<Status>, Failure> {
-    Ok(seen(app, home, settings, specs).await?.1)
+    Ok(seen(specs, &means(app, home, settings)?).await.1)
 }
 
-/// The tools of these servers, to look at, and how it stands with each server.
-pub(super) async fn seen(
+/// The tools of these servers, to look at, and how it stands with each server. Whoever holds the home is asked for those
+/// it knows; the others are reached once.
+pub(super) async fn known(
     app: &App,
     home: &Home,
     settings: &Settings,
-    specs: Vec<ServerSpec>,
+    mut specs: Vec<ServerSpec>,
 ) -> Result<(Vec<Arc<dyn Tool>>, Vec<Status>), Failure> {
     if specs.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let mut means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?))?;
-    means.pauses = (ONCE, ONCE);
-    let servers = Servers::new(specs, &means);
-    servers.settled().await;
-    let (tools, statuses) = (servers.tools(), servers.statuses());
-    servers.close().await;
+    let means = means(app, home, settings)?;
+    let (mut tools, mut statuses) = (Vec::new(), Vec::new());
+    // Each server is greeted twice at most.
+    let patience = specs.iter().map(|spec| spec.startup).max().unwrap_or_default() * 2 + ANSWER;
+    let client = Client::control(home.control_socket());
+    let listings: Vec<Listing> = or_none(client.get("/api/v1/mcp/tools", patience).await)?;
+    for listing in listings {
+        if let Some(index) = specs.iter().position(|spec| spec.name == listing.status.name) {
+            tools.extend(listing.tools(specs.remove(index), &means));
+            statuses.push(listing.status);
+        }
+    }
+    let (others, their_statuses) = seen(specs, &means).await;
+    tools.extend(others);
+    statuses.extend(their_statuses);
     Ok((tools, statuses))
+}
+
+fn means(app: &App, home: &Home, settings: &Settings) -> Result<Means, Failure> {
+    let means = mcp_means(app, home, settings, Arc::new(sandboxes(app, home, settings)?))?;
+    Ok(Means { pauses: (ONCE, ONCE), ..means })
+}
+
+async fn seen(specs: Vec<ServerSpec>, means: &Means) -> (Vec<Arc<dyn Tool>>, Vec<Status>) {
+    let servers = Servers::new(specs, means);
+    servers.settled().await;
+    let found = (servers.tools(), servers.statuses());
+    servers.close().await;
+    found
 }
 
 /// How it stands with the servers that a running gateway uses; none where no gateway runs. What it has not wanted yet
 /// says nothing.
 async fn live(home: &Home) -> Result<Vec<Status>, Failure> {
     let client = Client::control(home.control_socket());
-    match client.get::<Vec<Status>>("/api/v1/mcp/servers", ANSWER).await {
-        Ok(statuses) => {
-            let known = |status: &Status| !matches!(status.standing, Standing::Idle | Standing::Closed);
-            Ok(statuses.into_iter().filter(known).collect())
-        }
+    let mut statuses: Vec<Status> = or_none(client.get("/api/v1/mcp/servers", ANSWER).await)?;
+    statuses.retain(|status| !matches!(status.standing, Standing::Idle | Standing::Closed));
+    Ok(statuses)
+}
+
+/// What whoever holds the home says; nothing where nobody does.
+fn or_none<T>(told: Result<Vec<T>, ClientError>) -> Result<Vec<T>, Failure> {
+    match told {
+        Ok(told) => Ok(told),
         // An older gateway does not tell.
         Err(
             ClientError::Nobody { .. }

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use tidegate_engine::Settings;
-use tidegate_mcp::{Standing, Status};
+use tidegate_mcp::{Reach, Standing, Status};
 use tidegate_policy::tools::Verdict;
+use tidegate_policy::{Network, Profile};
 use tidegate_protocol::ErrorCode;
 
 use super::{look, status_json, unknown};
@@ -23,18 +24,21 @@ pub(in crate::commands) fn test(app: &App, _command: &'static Command, parsed: &
     let settings = Settings::new(&loaded);
     let spec = settings.mcp_server_named(name, &home).ok_or_else(|| unknown(app, &loaded, name))?;
     let asks = spec.mode == Verdict::Ask;
+    let offline = matches!(&spec.reach, Reach::Stdio(program)
+        if program.confinement.profile != Profile::None && program.confinement.network == Network::None);
     let mut statuses = block_on(look(app, &home, &settings, vec![spec]))?;
     let Some(status) = statuses.pop() else { return Err(unknown(app, &loaded, name)) };
     let works = matches!(status.standing, Standing::Ready { .. });
     if parsed.has("json") {
         print_json(&status_json(&status))?;
     } else {
-        tell(app, &status, asks)?;
+        tell(app, &status, asks, offline)?;
     }
     Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell(app: &App, status: &Status, asks: bool) -> Result<(), Failure> {
+/// `offline` says that its sandbox reaches no host.
+fn tell(app: &App, status: &Status, asks: bool, offline: bool) -> Result<(), Failure> {
     let name = &status.name;
     match &status.standing {
         Standing::Ready { version, software } => {
@@ -56,13 +60,17 @@ fn tell(app: &App, status: &Status, asks: bool) -> Result<(), Failure> {
             }
         }
         Standing::Failed { why, stderr, login, .. } => {
-            if !stderr.is_empty() {
+            // One line is in the reason already.
+            if stderr.lines().count() > 1 || !why.contains(stderr.trim()) {
                 complain(app.say(words::LAST_WORDS));
                 complain(&printable(stderr));
             }
             let message = words::NOT_CONNECTED.with(&[("name", name), ("why", &printable(why))]);
             let failure = Failure::new(ErrorCode::Unavailable, message);
             return Err(match login.as_ref().map(|login| login.scope.as_deref()) {
+                None if offline => {
+                    failure.with_hint(words::OFFLINE.with(&[("program", &app.program), ("name", name)]))
+                }
                 None => failure,
                 Some(None | Some("")) => {
                     failure.with_hint(words::WANTS_LOGIN.with(&[("program", &app.program), ("name", name)]))

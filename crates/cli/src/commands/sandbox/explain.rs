@@ -11,11 +11,12 @@ use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
 use crate::commands::tools::fitted;
-use crate::output::{print, print_json, print_line, printable};
+use crate::output::{complain, print, print_json, print_line, printable};
+use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
 
 pub(in crate::commands) fn explain(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
-    let Known { scope, confinement, keys, settings, .. } = Known::new(app, parsed)?;
+    let Known { home, scope, confinement, keys, settings } = Known::new(app, parsed)?;
     let withheld = match confinement.network {
         Network::Allowlist(_) => settings.withheld_hosts(&scope),
         _ => Vec::new(),
@@ -40,20 +41,27 @@ pub(in crate::commands) fn explain(app: &App, _command: &'static Command, parsed
         app.say(words::EXPLAIN_TITLES).split(',').map(|title| app.output.dim(title)).collect(),
         row(words::EXPLAIN_PROFILE, confinement.profile.name().to_owned(), &keys.profile),
         row(words::EXPLAIN_FOLDER, confinement.folder.display().to_string(), &keys.access),
+    ];
+    if confinement.profile == Profile::None {
+        print(&fitted(app, &rows))?;
+        print_line(app.say(words::BARE_NOTE))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    rows.extend([
         row(words::EXPLAIN_ACCESS, access(app, &confinement).to_owned(), &keys.access),
         row(words::EXPLAIN_NETWORK, network(app, &confinement), &keys.network),
-    ];
+    ]);
     rows.extend(withheld.iter().map(|refusal| {
         row(words::EXPLAIN_NOT, refusal.host().to_owned(), &refusal.key().unwrap_or_default())
     }));
     rows.extend([
-        row(words::EXPLAIN_LIMITS, limits(&confinement).join(", "), &keys.limits),
+        row(words::EXPLAIN_LIMITS, limits(app, &confinement).join(", "), &keys.limits),
         row(words::EXPLAIN_PLACE, confinement.place.clone(), &keys.place),
         row(words::EXPLAIN_HIDDEN, hidden.join(", "), ""),
     ]);
     print(&fitted(app, &rows))?;
-    if confinement.profile == Profile::None {
-        print_line(app.say(words::BARE_NOTE))?;
+    if let Err(why) = sandboxes(app, &home, &settings)?.check(&confinement) {
+        complain(&app.fill(words::CANNOT_BE, &[("why", &why)]));
     }
     Ok(ExitCode::SUCCESS)
 }

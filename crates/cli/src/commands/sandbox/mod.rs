@@ -7,8 +7,8 @@ mod test;
 
 use std::path::{Path, PathBuf};
 
-use tidegate_engine::{ConfinementKeys, Home, Settings};
-use tidegate_policy::{Access, Confinement, Network, Resource};
+use tidegate_engine::{ConfinementKeys, Home, Settings, keys_in};
+use tidegate_policy::{Access, Confinement, Network, Profile, Resource};
 use tidegate_protocol::{ErrorCode, Scope, SessionKey};
 
 pub(super) use explain::explain;
@@ -16,7 +16,7 @@ pub(super) use status::status;
 pub(super) use test::test;
 
 use crate::app::{App, home_of};
-use crate::arguments::Parsed;
+use crate::arguments::{Command, Parsed};
 use crate::failure::{Failure, With as _};
 use crate::output::printable;
 use crate::texts::sandbox as words;
@@ -39,15 +39,27 @@ impl Known {
         let scope = settings.scope(parsed.value("agent"))?;
         let named = parsed.value("session").unwrap_or("main");
         let session = SessionKey::named(scope.clone(), named).to_string();
-        let folder = match parsed.value("root") {
+        let named = parsed.value("root").filter(|_| !settings.sees_no_workspace(&scope, &session));
+        let folder = match named {
             Some(root) => real(Path::new(root))?,
             None => settings.working_folder(&scope, &session, &home),
         };
-        let hidden = vec![home.root().to_owned()];
+        let mut hidden = vec![home.root().to_owned()];
+        hidden.extend(keys_in(&folder, app.env.get("HOME")));
         let confinement = settings.confinement(&scope, &session, &folder, hidden);
         let keys = settings.confinement_keys(&scope, &session);
         Ok(Self { home, settings, scope, confinement, keys })
     }
+}
+
+/// The profile that somebody named.
+fn named_profile(command: &'static Command, parsed: &Parsed) -> Result<Option<Profile>, Failure> {
+    let Some(name) = parsed.value("profile") else { return Ok(None) };
+    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name);
+    profile.map(Some).ok_or_else(|| {
+        let message = words::INVALID_PROFILE.with(&[("value", &name)]);
+        Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
+    })
 }
 
 /// A folder as it really is.
@@ -83,11 +95,20 @@ fn network(app: &App, confinement: &Confinement) -> String {
     }
 }
 
-fn limits(confinement: &Confinement) -> [String; 3] {
+fn limits(app: &App, confinement: &Confinement) -> [String; 3] {
     let limits = confinement.limits;
     [
-        Resource::Memory.amount(limits.memory),
-        Resource::Processes.amount(limits.processes.into()),
-        Resource::Disk.amount(limits.disk),
+        amount(app, Resource::Memory, limits.memory),
+        amount(app, Resource::Processes, limits.processes.into()),
+        amount(app, Resource::Disk, limits.disk),
     ]
+}
+
+fn amount(app: &App, of: Resource, limit: u64) -> String {
+    let megabytes = limit >> 20;
+    match of {
+        Resource::Memory => app.fill(words::MOST_MEMORY, &[("n", &megabytes)]),
+        Resource::Processes => app.fill(words::MOST_PROCESSES, &[("n", &limit)]),
+        Resource::Disk => app.fill(words::MOST_DISK, &[("n", &megabytes)]),
+    }
 }

@@ -1,11 +1,12 @@
 //! What a program was refused, in words, each with the key that decides about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Value, json};
 use tidegate_engine::ConfinementKeys;
 use tidegate_policy::{Access, Confinement, Network, Profile, Refusal, Refused};
 
@@ -15,11 +16,26 @@ use crate::texts::sandbox as words;
 
 /// Keeps what was refused, each thing once.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<BTreeSet<Refusal>>);
+pub(super) struct Refusals(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    refusals: BTreeSet<Refusal>,
+    /// Hosts that the proxy did not lead to, and why.
+    hosts: BTreeMap<String, String>,
+}
 
 impl Refusals {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn add(&self, refusal: &Refusal) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(refusal.clone());
+        self.kept().refusals.insert(refusal.clone());
+    }
+
+    pub(super) fn turned_away(&self, host: &str, why: &str) {
+        self.kept().hosts.insert(host.to_owned(), why.to_owned());
     }
 
     /// Whether they can be seen: the programs of other profiles are out of sight.
@@ -32,16 +48,54 @@ impl Refusals {
         if confinement.profile == Profile::None {
             return Vec::new();
         }
-        if !Self::are_seen(confinement) {
-            return vec![app.fill(words::REFUSED_UNSEEN, &[("profile", &confinement.profile.name())])];
+        let kept = self.kept();
+        let calls = kept.refusals.iter().map(|refusal| line(app, refusal, confinement, keys));
+        let hosts = kept.hosts.iter().map(|(host, why)| {
+            app.fill(words::REFUSED_HOST, &[("host", &printable(host)), ("why", &printable(why))])
+        });
+        let mut lines: Vec<_> = calls.chain(hosts).collect();
+        let unseen = (!Self::are_seen(confinement))
+            .then(|| app.fill(words::REFUSED_UNSEEN, &[("profile", &confinement.profile.name())]));
+        match (lines.is_empty(), unseen) {
+            (true, None) => lines.push(app.say(words::REFUSED_NOTHING).to_owned()),
+            (true, Some(unseen)) => lines.push(unseen),
+            (false, unseen) => {
+                lines.insert(0, app.say(words::REFUSED).to_owned());
+                lines.extend(unseen);
+            }
         }
-        let refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.is_empty() {
-            return vec![app.say(words::REFUSED_NOTHING).to_owned()];
-        }
-        let lines = refusals.iter().map(|refusal| line(app, refusal, confinement, keys));
-        std::iter::once(app.say(words::REFUSED).to_owned()).chain(lines).collect()
+        lines
     }
+
+    /// The same for programs; nothing where they cannot be seen.
+    pub(super) fn json(&self, app: &App, confinement: &Confinement, keys: &ConfinementKeys) -> Value {
+        let kept = self.kept();
+        let calls = kept.refusals.iter().map(|refusal| {
+            let mut told = json!({
+                "call": refusal.call,
+                "error": reason(refusal),
+                "by": advice(app, refusal, confinement, keys),
+            });
+            match &refusal.what {
+                Refused::Path { path, write } => {
+                    told["path"] = json!(path);
+                    told["write"] = json!(write);
+                }
+                Refused::Address(address) => told["address"] = json!(address),
+                Refused::Call => {}
+            }
+            told
+        });
+        let hosts = kept.hosts.iter().map(|(host, why)| json!({ "host": host, "error": why }));
+        let all: Vec<_> = calls.chain(hosts).collect();
+        if all.is_empty() && !Self::are_seen(confinement) { Value::Null } else { Value::Array(all) }
+    }
+}
+
+/// The error that the program got.
+fn reason(refusal: &Refusal) -> String {
+    let error = io::Error::from_raw_os_error(refusal.error).to_string();
+    error.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn line(app: &App, refusal: &Refusal, confinement: &Confinement, keys: &ConfinementKeys) -> String {
@@ -54,8 +108,7 @@ fn line(app: &App, refusal: &Refusal, confinement: &Confinement, keys: &Confinem
         Refused::Address(address) => format!("{call} {address}"),
         Refused::Call => call.clone(),
     };
-    let error = io::Error::from_raw_os_error(refusal.error).to_string();
-    let error = error.split(" (os error").next().unwrap_or_default().to_owned();
+    let error = reason(refusal);
     let by = advice(app, refusal, confinement, keys);
     let values: [(&str, &dyn Display); 3] = [("what", &printable(&what)), ("error", &error), ("by", &by)];
     app.fill(words::REFUSED_LINE, &values)

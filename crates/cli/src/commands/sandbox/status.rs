@@ -5,22 +5,27 @@ use std::process::ExitCode;
 use serde_json::json;
 use tidegate_policy::Profile;
 
-use super::Known;
+use super::{Known, named_profile};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
 use crate::commands::tools::fitted;
-use crate::output::{print, print_json, print_line, printable};
+use crate::output::{complain, print, print_json, print_line, printable};
 use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
 use crate::toolbox::mention_bare;
 
-pub(in crate::commands) fn status(app: &App, _command: &'static Command, parsed: &Parsed) -> Outcome {
+pub(in crate::commands) fn status(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let known = Known::new(app, parsed)?;
     let sandboxes = sandboxes(app, &known.home, &known.settings)?;
-    let reports = block_on(async { Ok(sandboxes.report().await) })?;
-    let profile = known.confinement.profile;
+    if app.output.terminal && !parsed.has("json") {
+        complain(&app.output.dim(app.say(words::LOOKING)));
+    }
+    let only = named_profile(command, parsed)?;
+    let profile = only.unwrap_or(known.confinement.profile);
+    let is_asked = |profile| only.is_none_or(|only| only == profile);
+    let reports = block_on(async { Ok(sandboxes.report_on(is_asked).await) })?;
     let works = profile == Profile::None
         || reports.iter().any(|report| report.profile == profile && report.probe.works());
     let code = if works { ExitCode::SUCCESS } else { ExitCode::FAILURE };

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
 use tidegate_policy::exec::{Plan, PlanPlace};
 use tidegate_policy::{
     Confinement, Confiner as _, Exit, PermittedPlan, Principal, Profile, Refusal, Requester, RunError, Sink,
@@ -17,53 +18,84 @@ use tidegate_sandbox::Sandboxes;
 use tidegate_tools::{Disk, Place};
 
 use super::refusals::Refusals;
-use super::{Known, access, limits, network, real};
+use super::{Known, access, amount, limits, named_profile, network, real};
 use crate::Outcome;
 use crate::app::App;
 use crate::arguments::{Command, Parsed};
 use crate::commands::block_on;
-use crate::failure::{Failure, Message, With as _};
-use crate::output::complain;
+use crate::failure::{Failure, Message};
+use crate::output::{complain, print_json};
 use crate::sandboxes::sandboxes;
 use crate::texts::sandbox as words;
+use crate::toolbox::bare;
+
+/// Bytes of each stream that are kept where they are told in one piece.
+const MOST_KEPT: usize = 1 << 20;
 
 pub(in crate::commands) fn test(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let mut known = Known::new(app, parsed)?;
-    if let Some(name) = parsed.value("profile") {
-        let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
-            let message = words::INVALID_PROFILE.with(&[("value", &name)]);
-            Failure::new(ErrorCode::InvalidValue, message).with_usage(command)
-        })?;
+    if let Some(profile) = named_profile(command, parsed)? {
         known.confinement.profile = profile;
     }
-    if parsed.value("root").is_none() {
+    if !known.confinement.folder.is_dir() {
         // The agent may not have worked yet.
         DirBuilder::new().recursive(true).mode(0o700).create(&known.confinement.folder)?;
         known.confinement.folder = real(&known.confinement.folder)?;
     }
     let sandboxes = sandboxes(app, &known.home, &known.settings)?;
     let plan = plan(app, &known, &sandboxes, &parsed.arguments)?;
+    let json = parsed.has("json");
     if known.confinement.profile == Profile::None {
         let key = parsed.value("profile").map_or(known.keys.profile.as_str(), |_| "--profile");
-        complain(&app.fill(words::BARE, &[("agent", &known.scope.agent), ("key", &key)]));
-    } else {
+        complain(&bare(app, known.scope.agent.as_str(), key));
+    } else if !json {
         complain(&app.output.dim(&held(app, &known.confinement)));
     }
-    let seen = Arc::new(Seen { watches: Refusals::are_seen(&known.confinement), ..Seen::default() });
+    let kept = json.then(Mutex::default);
+    let seen = Arc::new(Seen { watches: Refusals::are_seen(&known.confinement), kept, ..Seen::default() });
     let exit = block_on(async { run(&sandboxes, &known.confinement, &plan, &seen).await.map_err(refused) })?;
     let end = end(app, &exit)?;
-    for line in seen.refusals.told(app, &known.confinement, &known.keys) {
-        complain(&app.output.dim(&line));
+    if json {
+        print_json(&told_json(app, &known, &seen, &exit))?;
+    } else {
+        for line in seen.refusals.told(app, &known.confinement, &known.keys) {
+            complain(&app.output.dim(&line));
+        }
+        complain(&app.output.dim(&app.fill(words::ENDED, &[("end", &end)])));
     }
-    complain(&app.output.dim(&app.fill(words::ENDED, &[("end", &end)])));
     Ok(match exit {
         Exit::Code(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        // As shells tell it.
+        Exit::Signal(signal) => u8::try_from(128 + signal).map_or(ExitCode::FAILURE, ExitCode::from),
         _ => ExitCode::FAILURE,
     })
 }
 
+fn told_json(app: &App, known: &Known, seen: &Seen, exit: &Exit) -> Value {
+    let [stdout, stderr] = seen.kept.as_ref().map(kept_text).unwrap_or_default();
+    let mut told = json!({
+        "confinement": known.confinement,
+        "stdout": stdout,
+        "stderr": stderr,
+        "exitCode": Value::Null,
+        "refused": seen.refusals.json(app, &known.confinement, &known.keys),
+    });
+    match exit {
+        Exit::Code(code) => told["exitCode"] = json!(code),
+        Exit::Signal(signal) => told["signal"] = json!(signal),
+        Exit::Limit { what, limit } => told["limit"] = json!({ "what": what, "limit": limit }),
+        Exit::Killed | Exit::Failed(_) => {}
+    }
+    told
+}
+
+fn kept_text(kept: &Mutex<[Vec<u8>; 2]>) -> [String; 2] {
+    let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.each_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
 fn held(app: &App, confinement: &Confinement) -> String {
-    let [memory, processes, disk] = limits(confinement);
+    let [memory, processes, disk] = limits(app, confinement);
     let values: [(&str, &dyn std::fmt::Display); 7] = [
         ("profile", &confinement.profile.name()),
         ("folder", &confinement.folder.display()),
@@ -119,7 +151,9 @@ fn end(app: &App, exit: &Exit) -> Result<String, Failure> {
     Ok(match exit {
         Exit::Code(code) => app.fill(words::ENDED_CODE, &[("code", code)]),
         Exit::Signal(signal) => app.fill(words::ENDED_SIGNAL, &[("signal", signal)]),
-        Exit::Limit { what, limit } => app.fill(words::ENDED_LIMIT, &[("limit", &what.amount(*limit))]),
+        Exit::Limit { what, limit } => {
+            app.fill(words::ENDED_LIMIT, &[("limit", &amount(app, *what, *limit))])
+        }
         Exit::Killed => app.say(words::ENDED_KILLED).to_owned(),
         Exit::Failed(error) => return Err(refused(error.clone())),
     })
@@ -130,11 +164,13 @@ fn refused(error: RunError) -> Failure {
     Failure::new(ErrorCode::Unavailable, Message::plain(error.to_string()))
 }
 
-/// What a program prints is printed, and what it is refused is kept.
+/// What a program prints is printed, or kept for whoever wants it in one piece; what it is refused is kept.
 #[derive(Default)]
 struct Seen {
     watches: bool,
     refusals: Refusals,
+    /// Both streams, up to a limit.
+    kept: Option<Mutex<[Vec<u8>; 2]>>,
 }
 
 impl Sink for Seen {
@@ -146,7 +182,21 @@ impl Sink for Seen {
         self.refusals.add(refusal);
     }
 
+    fn turned_away(&self, host: &str, why: &str) {
+        self.refusals.turned_away(host, why);
+    }
+
     fn write(&self, stream: Stream, bytes: &[u8]) {
+        if let Some(kept) = &self.kept {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let into = match stream {
+                Stream::Stdout => &mut kept[0],
+                Stream::Stderr => &mut kept[1],
+            };
+            let room = MOST_KEPT.saturating_sub(into.len());
+            into.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            return;
+        }
         // Whoever does not read any more is not told either.
         let _ = match stream {
             Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),

@@ -10,14 +10,17 @@ use tidegate_protocol::api::{Asking, InvokeTool};
 use tidegate_protocol::{Block, ToolResult, ToolSource};
 
 use super::hint::hint;
-use super::{arguments, root};
+use super::{KEYBOARD, arguments, root};
 use crate::Outcome;
 use crate::app::{App, home_of, now_ms};
 use crate::arguments::{Command, Parsed};
 use crate::commands::{auth, block_on};
 use crate::output::{complain, print_json};
 use crate::reach::reach;
-use crate::toolbox::tools_to_look_at;
+use crate::toolbox::{mention_bare, tools_to_look_at};
+
+/// Names of the tool that starts programs.
+const STARTS_PROGRAMS: [&str; 3] = ["exec", "bash", "bash.exec"];
 
 pub(in crate::commands) fn invoke(app: &App, command: &'static Command, parsed: &Parsed) -> Outcome {
     let args = arguments(command, parsed)?.unwrap_or_else(|| json!({}));
@@ -37,6 +40,10 @@ pub(in crate::commands) fn invoke(app: &App, command: &'static Command, parsed: 
             Asking::Nobody
         },
     };
+    if STARTS_PROGRAMS.contains(&asked.name.to_lowercase().as_str()) {
+        let settings = Settings::new(&loaded);
+        mention_bare(app, &settings, &settings.scope(asked.agent.as_deref())?, KEYBOARD);
+    }
     let result = block_on(async {
         reach(app, &home, &loaded, "tools", async |reach| reach.invoke(app, &asked).await).await
     })?;

@@ -106,6 +106,9 @@ impl Known {
             let hint = words::SERVER_ABSENT.with(&[("server", server), ("why", &printable(why))]);
             return Err(failure.with_hint(hint));
         }
+        if name.trim().eq_ignore_ascii_case("browser") {
+            return Err(failure.with_hint(words::BROWSER_OFF.with(&[("program", &app.program)])));
+        }
         Err(match meant(&self.registry, name) {
             Some(meant) => failure.with_hint(texts::DID_YOU_MEAN.with(&[("word", &meant)])),
             None => failure.with_hint(words::SEE_TOOLS.with(&[("program", &app.program)])),
@@ -140,7 +143,7 @@ fn registry(
         }
         Some(None) => Vec::new(),
     };
-    let (tools, statuses) = block_on(mcp::seen(app, home, settings, specs))?;
+    let (tools, statuses) = block_on(mcp::known(app, home, settings, specs))?;
     let absent = statuses.into_iter().filter_map(|status| match status.standing {
         Standing::Failed { why, .. } => Some((status.name, why)),
         _ => None,

@@ -160,7 +160,7 @@ fn the_tools_of_servers_are_listed_described_explained_and_run_like_all_others()
     let explained = home.call(&["tools", "explain", "mcp.everything.echo", "--json"]).ok().json();
     assert_eq!(
         (&explained["verdict"], &explained["rule"]),
-        (&json!("approval-required"), &json!("mcp.servers.everything.modes.mcp.everything.*")),
+        (&json!("approval-required"), &json!("mcp.servers.everything.mode")),
         "{explained}"
     );
     home.call(&["config", "set", "mcp.servers.everything.mode", "allow"]).ok();
@@ -205,4 +205,60 @@ fn a_gateway_tells_how_its_servers_do_and_a_server_that_dies_is_started_again() 
     let pid = rustix::process::Pid::from_raw(pids[0]).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     ready(1);
+}
+
+/// A server that has one tool and notes each of its starts in its folder.
+fn noting_server(folder: &std::path::Path) -> Value {
+    let program = r#"
+import json, os, sys
+with open("starts", "a") as starts:
+    starts.write("x")
+tools = [{"name": "look", "description": "Looks.", "inputSchema": {"type": "object", "required": ["at"],
+    "properties": {"at": {"type": "string"}}}, "annotations": {"readOnlyHint": True}}]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "noting", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        answer["result"] = {"tools": tools}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+    json!({"command": "python3", "args": ["-c", program], "cwd": folder, "sandbox": {"profile": "none"}})
+}
+
+#[test]
+fn looking_at_tools_starts_no_server_that_a_gateway_has() {
+    let home = Home::new();
+    let folder = tempfile::tempdir().unwrap();
+    let late = tempfile::tempdir().unwrap();
+    let starts = |folder: &tempfile::TempDir| std::fs::read_to_string(folder.path().join("starts"));
+    let mut config = json!({"mcp": {"servers": {
+        "noting": noting_server(folder.path()),
+        "gone": {"command": "/no/such/program", "sandbox": {"profile": "none"}},
+    }}});
+    home.write_config(&config.to_string());
+    let alone = home.call(&["tools", "info", "mcp.noting.look", "--json"]).ok().json();
+    let before = starts(&folder).unwrap();
+    let _live = Live::start(&home);
+    let looked = home.call(&["tools", "info", "mcp.noting.look", "--json"]).ok().json();
+    assert_eq!(looked, alone, "a gateway's answer is the same");
+    let served = starts(&folder).unwrap();
+    assert!(served.len() > before.len(), "the gateway has it");
+    let listed = home.call(&["tools", "list", "--json"]).ok();
+    assert!(listed.stdout.contains("mcp.noting.look"), "{listed:?}");
+    assert!(listed.stderr.contains("gone") && listed.stderr.contains("/no/such/program"), "{listed:?}");
+    let explained = home.call(&["tools", "explain", "mcp.noting.look", "--json"]).ok().json();
+    assert_eq!(explained["verdict"], "approval-required", "{explained}");
+    assert_eq!(starts(&folder).unwrap(), served, "looking started it once more");
+    // One that the gateway does not know yet is reached by whoever looks.
+    config["mcp"]["servers"]["late"] = noting_server(late.path());
+    home.write_config(&config.to_string());
+    assert_eq!(home.call(&["tools", "info", "mcp.late.look", "--json"]).ok().json()["name"], "mcp.late.look");
+    assert!(!starts(&late).unwrap().is_empty());
 }

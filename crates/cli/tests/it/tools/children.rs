@@ -58,11 +58,12 @@ fn a_command_that_ends_by_itself_leaves_no_daemons() {
 }
 
 #[test]
-fn a_command_without_anybody_to_look_after_it_ends_with_the_call() {
+fn a_command_is_not_put_into_a_background_that_ends_with_the_call() {
     let (home, root, brood) = trusting();
     let done = exec(&home, &root, &brood.args("wait", &json!({"background": true}))).run();
-    assert_eq!(brood.alive(), [0; 0], "nothing is left when the process that held the home is gone");
-    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(brood.alive(), [0; 0], "nothing was started");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.contains("nobody could look after it here"), "{done:?}");
 }
 
 #[test]

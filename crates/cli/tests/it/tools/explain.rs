@@ -186,6 +186,6 @@ fn a_command_is_judged_as_what_holds_it_here() {
         let told = explain(&home, &["exec", "--args", r#"{"command": "mkdir x"}"#]);
         told["reason"].as_str().unwrap_or_default().to_owned()
     };
-    assert!(reason("none").contains("not confined"), "{}", reason("none"));
-    assert!(!reason("local").contains("not confined"), "{}", reason("local"));
+    assert!(reason("none").contains("nothing holds it"), "{}", reason("none"));
+    assert!(!reason("local").contains("nothing holds it"), "{}", reason("local"));
 }

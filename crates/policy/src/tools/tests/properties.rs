@@ -84,6 +84,7 @@ fn stage() -> impl Strategy<Value = Stage> {
         allow,
         deny,
         modes,
+        mode: None,
         rules,
     })
 }

@@ -71,6 +71,9 @@ async fn a_program_that_fills_the_disk_is_ended_and_told() {
         // One file cannot be larger at all, whether it is written or only claimed.
         let (_, kept) = held.run("fallocate -l 1G claimed 2>/dev/null; truncate -s 1G huge 2>/dev/null; ls -s claimed huge 2>/dev/null | awk '$1 > 100000'").await;
         assert_eq!(kept.stdout(), "", "{name}");
+        let plan = held.plan(&["dd", "if=/dev/zero", "of=huge", "bs=1M", "count=100"], "none");
+        let (running, _) = held.start(&plan, Start::default()).await.unwrap();
+        assert_eq!(running.wait().await, limit, "{name}");
     }
 }
 

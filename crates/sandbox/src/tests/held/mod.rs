@@ -14,13 +14,13 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_policy::exec::{Join, Plan};
 use tidegate_policy::{
-    Access, Besides, Confinement, Exit, Limits, Network, PermittedPlan, Profile, RunError, Running, Sink,
-    Start,
+    Access, Besides, Confinement, Exit, Limits, Network, Profile, RunError, Running, Sink, Start,
 };
 
 use super::{Kept, launch, plan_of, step};
 use crate::ProxyStarter;
 use crate::backend::{Backend, Probe};
+use crate::begin::begin;
 use crate::local::{Bubblewrap, Landlock};
 use crate::site::Site;
 
@@ -76,8 +76,8 @@ impl Held {
     async fn start(&self, plan: &Plan, start: Start) -> Result<(Box<dyn Running>, Arc<Kept>), RunError> {
         let kept = Arc::new(Kept::default());
         let sink: Arc<dyn Sink> = kept.clone();
-        let runner = self.backend.runner(&self.confinement)?;
-        Ok((runner.start(PermittedPlan::of_operator(plan), start, sink).await?, kept))
+        let way = self.backend.way(&self.confinement)?;
+        Ok((Box::new(begin(way.as_ref(), plan, start, sink).await?), kept))
     }
 
     /// Runs a script of the shell to its end.

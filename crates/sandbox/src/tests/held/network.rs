@@ -50,9 +50,30 @@ async fn an_allowlist_opens_nothing_but_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_loopback_name_that_is_listed_is_the_machines_and_goes_through_the_proxy() {
+    let Some(mut held) = in_namespaces(Some(Arc::new(Echo::default()))).await else { return };
+    for (hosts, own) in
+        [(vec!["example.com"], "localhost,127.0.0.1,::1"), (vec!["127.0.0.1", "localhost"], "::1")]
+    {
+        held.confinement.network = Network::Allowlist(hosts.iter().map(|host| (*host).to_owned()).collect());
+        let (exit, kept) = held.run("echo $NO_PROXY $no_proxy").await;
+        assert_eq!((exit, kept.stdout().as_str()), (Exit::Code(0), format!("{own} {own}\n").as_str()));
+    }
+}
+
+#[tokio::test]
+async fn whoever_reads_the_output_is_told_which_hosts_were_not_reached() {
+    let Some(held) = in_namespaces(Some(Arc::new(Echo::default()))).await else { return };
+    let held = with_hosts(held);
+    let (exit, kept) = held.run("true").await;
+    assert_eq!(exit, Exit::Code(0));
+    assert_eq!(*kept.away.lock().unwrap(), ["nowhere.example: it is not on the list"]);
+}
+
+#[tokio::test]
 async fn an_allowlist_that_cannot_be_kept_is_refused() {
     let held = with_hosts(Held::new(landlock, None));
-    assert!(held.backend.runner(&held.confinement).is_err());
+    assert!(held.backend.way(&held.confinement).is_err());
     let Some(held) = in_namespaces(None).await else { return };
     let held = with_hosts(held);
     let plan = held.plan(&["true"], "none");

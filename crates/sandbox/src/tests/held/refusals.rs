@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use tidegate_policy::{Exit, PermittedPlan, Refusal, Refused, Sink, Start, Stream};
+use tidegate_policy::{Exit, Refusal, Refused, Running as _, Sink, Start, Stream};
 
 use super::{Held, all};
+use crate::begin::begin;
 
 #[derive(Default)]
 struct Seen(Mutex<Vec<Refusal>>);
@@ -24,9 +25,8 @@ impl Sink for Seen {
 async fn refused(held: &Held, program: &str) -> (Exit, Vec<Refusal>) {
     let seen = Arc::new(Seen::default());
     let plan = held.plan(&["python3", "-c", program], "none");
-    let runner = held.backend.runner(&held.confinement).unwrap();
-    let running =
-        runner.start(PermittedPlan::of_operator(&plan), Start::default(), seen.clone()).await.unwrap();
+    let way = held.backend.way(&held.confinement).unwrap();
+    let running = begin(way.as_ref(), &plan, Start::default(), seen.clone()).await.unwrap();
     let exit = running.wait().await;
     let seen = seen.0.lock().unwrap().clone();
     (exit, seen)
