@@ -94,6 +94,8 @@ pub(crate) struct Shared {
     address: OnceLock<SocketAddr>,
     /// The webhooks, if any are taken.
     pub(crate) hooks: Option<Hooks>,
+    /// The folder of another page, if one is configured.
+    pub(crate) control_ui: Option<PathBuf>,
     /// What goes on without the connection that began it.
     pub(crate) tasks: TaskTracker,
     /// Who is connected over sockets.
@@ -133,6 +135,7 @@ impl Gateway {
     pub fn new(engine: Engine, options: Options) -> Self {
         let started_at = options.clock.now_ms();
         let hooks = Hooks::of(engine.settings().hooks());
+        let control_ui = engine.settings().control_ui().map(|folder| engine.home().root().join(folder));
         let hub = Arc::new(hub_of(&engine, &options));
         let shared = Shared {
             engine,
@@ -141,6 +144,7 @@ impl Gateway {
             started_at,
             address: OnceLock::new(),
             hooks,
+            control_ui,
             tasks: TaskTracker::new(),
             hub,
         };

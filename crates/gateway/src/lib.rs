@@ -9,6 +9,7 @@ mod answer;
 mod api;
 mod body;
 mod checks;
+mod control_ui;
 mod cookie;
 mod dialect;
 mod error;

@@ -80,6 +80,7 @@ methods! {
             "agent.wait" Write Harmless (agent::WaitParams) -> Value = agent::wait;
             "chat.history" Read Harmless (chat::ChatHistory) -> Value = chat::history;
             "chat.startup" Read Harmless (chat::ChatHistory) -> Value = chat::startup;
+            "chat.metadata" Read Harmless (About) -> Value = quiet::metadata;
             "chat.send" Write Keyed (chat::ChatSend) -> Value = chat::send;
             "chat.abort" Write Harmless (chat::ChatAbort) -> Value = chat::abort;
             "sessions.list" Read Harmless (sessions::SessionsList) -> Value = sessions::list;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frame::{self, WireError};
 use super::handshake::{self, CLOSE_POLICY, SentAway, Visit};
-use super::outbox::Ending;
+use super::outbox::{Ending, Waiting};
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
 use super::{hello, pump};
@@ -33,6 +33,8 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// The largest first frame: nobody has said who they are.
 const FIRST_FRAME: usize = 64 * 1024;
+/// How long nothing follows an answer that has to be read alone.
+const BREATH: Duration = Duration::from_millis(50);
 const CLOSE_NORMAL: u16 = 1000;
 const CLOSE_RESTART: u16 = 1012;
 
@@ -224,7 +226,7 @@ impl Connection {
     /// Writes what waits. A reader that is so slow that its queue overflows is let go in the middle of a frame.
     async fn write(&mut self) -> ControlFlow<Goodbye> {
         let Self { socket, peer, .. } = self;
-        while let Some(frame) = peer.outbox.next() {
+        while let Some(Waiting { frame, alone }) = peer.outbox.next() {
             let bytes = frame.len();
             let sent = tokio::select! {
                 biased;
@@ -234,6 +236,9 @@ impl Connection {
             peer.outbox.wrote(bytes);
             if sent.is_err() {
                 return ControlFlow::Break((CLOSE_NORMAL, ""));
+            }
+            if alone {
+                tokio::time::sleep(BREATH).await;
             }
         }
         match peer.outbox.ending() {
@@ -276,7 +281,11 @@ impl Connection {
                 Ok(payload) => frame::response(&request.id, &payload),
                 Err(error) => frame::failure(&request.id, &error),
             };
-            peer.send(answer);
+            if request.method == "chat.send" && peer.client.reads_late() {
+                peer.outbox.put_alone(answer.into());
+            } else {
+                peer.send(answer);
+            }
             let later = later.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(later) = later {
                 later.await;

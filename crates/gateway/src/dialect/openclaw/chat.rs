@@ -155,7 +155,8 @@ async fn read(gate: &Gate, params: &ChatHistory) -> Result<Value, WireError> {
     let session = keys::write(&key);
     let settings = gate.engine().session_settings(&key).await?;
     let mut answer = json!({
-        "sessionKey": session, "messages": tail.messages, "pendingInputs": [], "hasMore": tail.has_more,
+        "sessionKey": session, "messages": tail.messages, "pendingInputs": { "items": [], "total": 0 },
+        "hasMore": tail.has_more,
         "totalMessages": tail.row.as_ref().map_or(0, |row| row.head_seq),
         "defaults": sessions::defaults(gate), "sessionInfo": sessions::row_of(gate, &key).await,
         "thinkingLevel": settings.thinking.unwrap_or_default().as_str(),

@@ -65,6 +65,11 @@ pub(crate) struct Resume {
     after_seq: u64,
 }
 
+/// Nobody wakes an agent by the clock yet.
+fn no_heartbeat() -> Value {
+    json!({ "enabled": false, "every": "disabled", "everyMs": null, "prompt": "", "target": "none", "ackMaxChars": 0 })
+}
+
 pub(crate) async fn health_now(gate: &Gate) -> Result<Value, WireError> {
     let began = std::time::Instant::now();
     let engine = gate.engine();
@@ -92,7 +97,7 @@ pub(crate) async fn health_now(gate: &Gate) -> Result<Value, WireError> {
         .iter()
         .map(|agent| {
             json!({
-                "agentId": agent, "isDefault": *agent == default, "heartbeat": { "enabled": false },
+                "agentId": agent, "isDefault": *agent == default, "heartbeat": no_heartbeat(),
                 "sessions": { "path": "(database)", "count": 0, "recent": [] },
             })
         })
