@@ -5,6 +5,7 @@
 //! a request before the engine says that it is durable.
 
 mod access;
+mod allowance;
 mod answer;
 mod api;
 mod body;

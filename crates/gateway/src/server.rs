@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
+use crate::allowance::{Allowance, Bounded};
 use crate::checks::Origins;
 use crate::error::ServeError;
 use crate::gate::{Entrance, Gate, Shared};
@@ -198,11 +199,14 @@ impl Hall {
     {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
+        let allowance = Allowance::unbounded();
+        let stream = Bounded::new(stream, allowance.clone());
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             if let Some(from) = from {
                 request.extensions_mut().insert(from);
             }
+            request.extensions_mut().insert(allowance.clone());
             router.call(request)
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();

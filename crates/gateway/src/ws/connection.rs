@@ -20,6 +20,7 @@ use super::outbox::{Ending, Waiting};
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
 use super::{hello, pump};
+use crate::allowance::Allowance;
 use crate::dialect::openfoal;
 use crate::gate::Gate;
 use crate::methods::{self, Caller};
@@ -33,6 +34,8 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// The largest first frame: nobody has said who they are.
 const FIRST_FRAME: usize = 64 * 1024;
+/// Bytes that are read of a stranger at all.
+const STRANGER: u64 = 128 * 1024;
 /// How long nothing follows an answer that has to be read alone.
 const BREATH: Duration = Duration::from_millis(50);
 const CLOSE_NORMAL: u16 = 1000;
@@ -51,12 +54,18 @@ pub(crate) async fn serve(
     gate: Gate,
     mut socket: WebSocket,
     arrival: Arrival,
-    stranger: OwnedSemaphorePermit,
+    (stranger, allowance): (OwnedSemaphorePermit, Option<Allowance>),
 ) {
+    if let Some(allowance) = &allowance {
+        allowance.bound(STRANGER);
+    }
     // In a box of its own: what a handshake needs is not kept for the hours that follow.
     let entered = Box::pin(enter(&gate, &mut socket, arrival)).await;
     drop(stranger);
     let Some(peer) = entered else { return };
+    if let Some(allowance) = allowance {
+        allowance.lift();
+    }
     let mut connection = Connection { gate, socket, peer };
     let (code, reason) = connection.live().await;
     connection.leave();

@@ -9,8 +9,8 @@ use tidegate_engine::{StopFilter, Wish};
 use tidegate_protocol::SessionKey;
 use tidegate_storage::AbortOutcome;
 
-use super::agent::{Asking, find_run, no_attachments, submit, thinking};
-use super::{history, keys, sessions};
+use super::agent::{Asking, find_run, submit, thinking};
+use super::{attachments, history, keys, sessions};
 use crate::gate::Gate;
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
@@ -79,9 +79,9 @@ fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<SessionKey, Wi
 
 pub(crate) async fn send(caller: Caller, params: ChatSend) -> Result<Value, WireError> {
     let gate = &caller.gate;
-    no_attachments(params.attachments.as_ref())?;
+    let images = attachments::images(gate, params.attachments.as_ref()).await?;
     let text = params.message.trim();
-    if text.is_empty() {
+    if text.is_empty() && images.is_empty() {
         return Err(WireError::invalid("message or attachment required"));
     }
     let key = key_of(gate, params.agent_id.as_deref(), &params.session_key)?;
@@ -95,7 +95,7 @@ pub(crate) async fn send(caller: Caller, params: ChatSend) -> Result<Value, Wire
     };
     let name = params.idempotency_key.as_str();
     let commands = params.suppress_command_interpretation != Some(true);
-    let asking = Asking { key, text: text.to_owned(), name, space: "chat", wish, commands };
+    let asking = Asking { key, text: text.to_owned(), images, name, space: "chat", wish, commands };
     let submitted = submit(gate, asking).await?;
     if !submitted.replayed {
         return Ok(json!({ "runId": name, "status": "started" }));

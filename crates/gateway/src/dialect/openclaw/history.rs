@@ -12,6 +12,8 @@ use crate::ws::frame::WireError;
 
 /// Bytes of messages in one answer; the oldest are left out.
 const LARGEST: usize = 6 * 1024 * 1024;
+/// Bytes of an image that is sent again with its message.
+const LARGEST_IMAGE: usize = 128 * 1024;
 /// Lines that are read at most for one answer.
 const LINES: u32 = 2000;
 /// Runs whose names are looked up.
@@ -99,11 +101,22 @@ pub(crate) fn message(entry: &Entry) -> Option<Value> {
         value["usage"]["cost"] = json!({ "total": usage.cost.usd() });
     }
     if matches!(message, Message::User { .. }) {
+        thin_images(&mut value);
         value["idempotencyKey"] = json!(user_key(entry.run_id));
     }
     value["id"] = json!(entry.id);
     value["__openclaw"] = json!({ "id": entry.id, "seq": entry.seq });
     Some(value)
+}
+
+/// Leaves out the bytes of large images: clients know what they sent, and an answer has to stay readable.
+fn thin_images(message: &mut Value) {
+    for block in message["content"].as_array_mut().into_iter().flatten() {
+        let bytes = block["data"].as_str().map_or(0, |data| data.len() * 3 / 4);
+        if block["type"] == "image" && bytes > LARGEST_IMAGE {
+            *block = json!({ "type": "image", "mimeType": block["mimeType"], "omitted": true, "bytes": bytes });
+        }
+    }
 }
 
 /// What the message of a run's caller is known by; clients match it with what they sent.

@@ -363,6 +363,7 @@ async fn command(gate: &Gate, key: &SessionKey, text: &str) -> Result<Result<(),
     let asking = Asking {
         key: key.clone(),
         text: text.to_owned(),
+        images: Vec::new(),
         name: &name,
         space: "session",
         wish: Wish::default(),
