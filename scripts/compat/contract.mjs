@@ -19,6 +19,9 @@ const RESULTS = {
 };
 const EVENTS = { agent: "AgentEvent", chat: "ChatEvent", tick: "TickEvent", shutdown: "ShutdownEvent" };
 
+/** What OpenClaw's own gateway sends beyond its schema, and its clients need. */
+const BEYOND = { agent: ["sessionKey", "agentId"] };
+
 const inPascal = (method) => method.split(/[.-]/).map((word) => word[0].toUpperCase() + word.slice(1)).join("");
 
 /**
@@ -54,7 +57,9 @@ export async function check(sockets) {
       }
       look(`frame ${frame.type}`, frame.type === "res" ? "ResponseFrame" : "EventFrame", frame);
       if (frame.type === "event") {
-        look(`event ${frame.event}`, EVENTS[frame.event] ?? `${inPascal(frame.event)}Event`, frame.payload);
+        const beyond = BEYOND[frame.event] ?? [];
+        const payload = Object.fromEntries(Object.entries(frame.payload).filter(([key]) => !beyond.includes(key)));
+        look(`event ${frame.event}`, EVENTS[frame.event] ?? `${inPascal(frame.event)}Event`, payload);
       } else if (frame.ok) {
         const method = asked.get(frame.id);
         look(method, RESULTS[method] ?? `${inPascal(method)}Result`, frame.payload);

@@ -53,7 +53,7 @@ export class House {
       gateway: { controlUi: { root: join(OPENCLAW, "dist", "control-ui") } },
       models: { providers: { demo: { api: "scripted", script: "script.json" } } },
       agents: { defaults: { model: { primary: "demo/tides" } } },
-      tools: { exec: { host: "gateway", ask: "always" } },
+      tools: { profile: "coding", exec: { host: "gateway", ask: "always" } },
     };
     await mkdir(this.home, { mode: 0o700 });
     await mkdir(this.theirs, { mode: 0o700 });

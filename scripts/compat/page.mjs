@@ -6,20 +6,23 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { clientOf, exchanges } from "./proxy.mjs";
 import { expect, step, until } from "./steps.mjs";
+import { openclaw } from "./commands.mjs";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-export async function page(house, proxy, results) {
+export async function page(house, proxy, env, results) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: FLAGS });
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     const tab = await context.newPage();
     const complaints = [];
     tab.on("console", (line) => {
-      if (line.type() === "error" || line.type() === "warning") complaints.push(`${line.text()} (${line.location().url})`);
+      // Its own settings file is one that a gateway may have; without it the page takes what it is told in the handshake.
+      if (line.type() !== "error" || line.location().url.endsWith("/control-ui-config.json")) return;
+      complaints.push(`${line.text()} (${line.location().url})`);
     });
     tab.on("pageerror", (error) => complaints.push(`page: ${error.message}`));
-    await visit({ house, proxy, tab, complaints, shot: (name) => tab.screenshot({ path: join(results, `${name}.png`) }) });
+    await visit({ house, proxy, env, tab, complaints, shot: (name) => tab.screenshot({ path: join(results, `${name}.png`) }) });
   } finally {
     await browser.close();
   }
@@ -27,7 +30,7 @@ export async function page(house, proxy, results) {
 
 const theirs = (proxy) => proxy.sockets.filter((socket) => clientOf(socket) === "openclaw-control-ui");
 
-async function visit({ house, proxy, tab, complaints, shot }) {
+async function visit({ house, proxy, env, tab, complaints, shot }) {
   const text = () => tab.evaluate(() => document.body.innerText);
   const shows = async (what, pattern, ms) => {
     let seen = "";
@@ -41,6 +44,9 @@ async function visit({ house, proxy, tab, complaints, shot }) {
     await composer().press("Enter");
   };
 
+  // Another client's conversation, for the list.
+  const begun = await openclaw(env, house.theirs, "agent", "--session-key", "agent:main:work", "--message", "A question of another client");
+  expect(begun.code === 0, begun.all);
   await step("the Control UI connects", async () => {
     await tab.goto(`${proxy.address}/control-ui/#token=${house.token}`);
     await composer().waitFor({ timeout: 60_000 });
@@ -55,6 +61,12 @@ async function visit({ house, proxy, tab, complaints, shot }) {
     await shows("the answer", /High water is at 19:40/);
     await shot("2-answered");
   });
+  await step("the Control UI shows the question once", async () => {
+    await until("an idle page", async () => !/Working|Sending message/i.test(await text()));
+    const found = (await text()).match(/When is the tide high\?/g)?.length ?? 0;
+    // Once in the conversation and at most once as its title.
+    expect(found <= 2, `it stands there ${found} times`);
+  });
   await step("the Control UI leaves “Working…” after the answer", async () => {
     await until("an idle page", async () => !/Working|Sending message|Thinking/i.test(await text()));
     await shot("3-idle");
@@ -65,5 +77,31 @@ async function visit({ house, proxy, tab, complaints, shot }) {
     await shows("the question of before", /When is the tide high\?/);
     await shows("the answer of before", /High water is at 19:40/);
     await shot("4-reloaded");
+  });
+  await step("the Control UI lists a conversation that somebody else began", async () => {
+    await shows("the other conversation in the list", /A question of another client/);
+    await shot("5-listed");
+  });
+  await step("the Control UI stops a slow answer", async () => {
+    await say("Please answer slowly");
+    await shows("the beginning of the answer", /Line 1 of a long answer/);
+    await tab.getByRole("button", { name: /stop/i }).first().click();
+    await until("the abort", () => exchanges(theirs(proxy)).some(({ method, answers }) => /abort/.test(method) && answers.some((answer) => answer.ok)));
+    await until("an idle page", async () => !/Working|Sending message/i.test(await text()));
+    await shot("6-stopped");
+  });
+  await step("the Control UI shows an approval, and the answer there counts", async () => {
+    await say("Please run the command");
+    await shows("the question", /touch approved-by-the-page/);
+    await shot("7-approval");
+    await tab.getByRole("button", { name: "Allow once", exact: true }).first().click();
+    await shows("what the agent says after it", /That is all\./);
+    await shot("8-approved");
+    await access(join(house.home, "agents", "main", "workspace", "approved-by-the-page"));
+  });
+  await step("the Control UI meets nothing unknown", async () => {
+    const refused = exchanges(theirs(proxy)).filter(({ answers }) => answers.some((answer) => !answer.ok));
+    expect(refused.length === 0, JSON.stringify(refused, null, 1).slice(0, 3000));
+    expect(complaints.length === 0, complaints.join("\n"));
   });
 }

@@ -126,6 +126,7 @@ methods! {
             "tasks.list" Read Harmless (About) -> Value = quiet::tasks;
             "projects.list" Read Harmless (About) -> Value = quiet::projects;
             "update.status" Read Harmless (About) -> Value = quiet::update;
+            "plugins.list" Read Harmless (About) -> Value = quiet::plugin_list;
             "plugins.controlUi.list" Read Harmless (About) -> Value = quiet::plugins;
             "sessions.observer.visibility" Read Harmless (About) -> Value = quiet::ok;
             "controlUi.sessionPullRequests.subscribe" Read Harmless (About) -> Value = quiet::subscribed;

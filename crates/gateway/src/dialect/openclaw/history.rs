@@ -100,12 +100,12 @@ pub(crate) fn message(entry: &Entry) -> Option<Value> {
         value["usage"]["totalTokens"] = json!(usage.total());
         value["usage"]["cost"] = json!({ "total": usage.cost.usd() });
     }
-    if matches!(message, Message::User { .. }) {
-        thin_images(&mut value);
-        value["idempotencyKey"] = json!(user_key(entry.run_id));
-    }
     value["id"] = json!(entry.id);
     value["__openclaw"] = json!({ "id": entry.id, "seq": entry.seq });
+    if matches!(message, Message::User { .. }) {
+        thin_images(&mut value);
+        value = with_run_name(value, &entry.run_id.to_string());
+    }
     Some(value)
 }
 
@@ -119,15 +119,13 @@ fn thin_images(message: &mut Value) {
     }
 }
 
-/// What the message of a run's caller is known by; clients match it with what they sent.
-fn user_key(run: RunId) -> String {
-    format!("{run}:user")
-}
-
-/// The same with the name that the caller gave its run.
+/// The message with the name that the caller gave its run: clients match the message of a caller with what they sent. The
+/// older ones look for it beside the text, the newer ones among what is not text.
 pub(crate) fn with_run_name(mut message: Value, run: &str) -> Value {
     if message["role"] == "user" {
-        message["idempotencyKey"] = json!(format!("{run}:user"));
+        let key = json!(format!("{run}:user"));
+        message["__openclaw"]["idempotencyKey"] = key.clone();
+        message["idempotencyKey"] = key;
     }
     message
 }

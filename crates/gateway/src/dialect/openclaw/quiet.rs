@@ -61,6 +61,7 @@ quiet! {
     catalogs => { "catalogs": [] };
     card => { "card": null };
     plugins => { "revision": 0, "plugins": [], "diagnostics": [] };
+    plugin_list => { "plugins": [], "diagnostics": [], "mutationAllowed": false };
     prefs => { "status": "ok", "entries": [] };
     subscribed => { "subscribed": true };
     discussion => { "state": "none" };

@@ -6,5 +6,6 @@ mod foal;
 mod handshake;
 mod methods;
 mod nodes;
+mod replay;
 mod resume;
 mod slow;
