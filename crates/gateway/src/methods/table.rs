@@ -75,6 +75,7 @@ methods! {
             "models.list" Read Harmless (system::ModelsList) -> Value = system::models;
             "models.authStatus" Read Harmless (About) -> Value = quiet::auth_status;
             "agents.list" Read Harmless (Nothing) -> Value = system::agents;
+            "tools.effective" Read Harmless (system::Identity) -> Value = system::tools;
             "agent.identity.get" Read Harmless (system::Identity) -> Value = system::identity;
             "agent" Write Keyed (agent::AgentParams) -> Value = agent::agent;
             "agent.wait" Write Harmless (agent::WaitParams) -> Value = agent::wait;

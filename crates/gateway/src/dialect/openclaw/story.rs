@@ -134,7 +134,14 @@ impl Story {
         if now - self.words_told.0 >= WORDS_MS {
             self.tell_words(gate, now);
         }
-        if now - self.chat_told.0 < CHAT_MS {
+        if now - self.chat_told.0 >= CHAT_MS {
+            self.tell_chat_words(gate, now);
+        }
+    }
+
+    /// The same in `chat`.
+    fn tell_chat_words(&mut self, gate: &Gate, now: i64) {
+        if self.chat_told.1 == self.text.len() {
             return;
         }
         let mut payload = self.chat_payload("delta");
@@ -157,7 +164,10 @@ impl Story {
     }
 
     fn tool(&mut self, gate: &Gate, data: &Value) {
-        self.tell_words(gate, gate.shared.now());
+        // What was said before a tool runs stands there while it does.
+        let now = gate.shared.now();
+        self.tell_words(gate, now);
+        self.tell_chat_words(gate, now);
         self.seq += 1;
         let payload = self.agent_payload(gate, "tool", data);
         gate.shared.hub.broadcast("agent", &payload, Audience::Tools, Weight::Kept);
@@ -185,6 +195,10 @@ impl Story {
     async fn end(&mut self, gate: &Gate, end: &RunEventBody) {
         let now = gate.shared.now();
         self.tell_words(gate, now);
+        if matches!(end, RunEventBody::Failed { .. }) {
+            // Nothing else says how far it came.
+            self.tell_chat_words(gate, now);
+        }
         let row = self.row(gate).await;
         let hub = &gate.shared.hub;
         let chat = match end {

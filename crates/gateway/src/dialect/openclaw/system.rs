@@ -221,6 +221,22 @@ pub(crate) async fn identity(caller: Caller, params: Identity) -> Result<Value, 
     Ok(json!({ "agentId": agent, "name": agent, "nameSource": "config", "avatar": initial }))
 }
 
+/// The tools of an agent, for a page that shows them.
+pub(crate) async fn tools(caller: Caller, params: Identity) -> Result<Value, WireError> {
+    let engine = caller.gate.engine();
+    let (agent, session) = (params.agent_id.as_deref(), params.session_key.as_deref().unwrap_or("main"));
+    let key = keys::read(engine.settings(), engine.tenant(), agent, session)?;
+    let tools: Vec<Value> = engine
+        .tools_on_offer(&key.to_string())?
+        .into_iter()
+        .map(|(name, about)| {
+            json!({ "id": name, "label": name, "description": about, "rawDescription": about, "source": "core" })
+        })
+        .collect();
+    let group = json!({ "id": "core", "label": "Tools", "source": "core", "tools": tools });
+    Ok(json!({ "agentId": key.scope.agent, "profile": "configured", "groups": [group] }))
+}
+
 pub(crate) async fn models(caller: Caller, _: ModelsList) -> Result<Value, WireError> {
     let settings = caller.gate.engine().settings();
     let mut models = Vec::new();
