@@ -28,6 +28,10 @@ export async function page(house, proxy, env, results) {
   }
 }
 
+const QUESTION = "The page asks about the tide";
+/** A dot. */
+const PICTURE = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+
 const theirs = (proxy) => proxy.sockets.filter((socket) => clientOf(socket) === "openclaw-control-ui");
 
 async function visit({ house, proxy, env, tab, complaints, shot }) {
@@ -57,13 +61,13 @@ async function visit({ house, proxy, env, tab, complaints, shot }) {
     await until("sessions.list", () => exchanges(theirs(proxy)).some(({ method, answers }) => method === "sessions.list" && answers.some((answer) => answer.ok)));
   });
   await step("the Control UI sends a message and shows the answer", async () => {
-    await say("When is the tide high?");
+    await say(QUESTION);
     await shows("the answer", /High water is at 19:40/);
     await shot("2-answered");
   });
   await step("the Control UI shows the question once", async () => {
     await until("an idle page", async () => !/Working|Sending message/i.test(await text()));
-    const found = (await text()).match(/When is the tide high\?/g)?.length ?? 0;
+    const found = (await text()).split(QUESTION).length - 1;
     // Once in the conversation and at most once as its title.
     expect(found <= 2, `it stands there ${found} times`);
   });
@@ -74,13 +78,21 @@ async function visit({ house, proxy, env, tab, complaints, shot }) {
   await step("the Control UI shows the history after a reload", async () => {
     await tab.reload();
     await composer().waitFor({ timeout: 60_000 });
-    await shows("the question of before", /When is the tide high\?/);
+    await shows("the question of before", new RegExp(QUESTION));
     await shows("the answer of before", /High water is at 19:40/);
     await shot("4-reloaded");
   });
   await step("the Control UI lists a conversation that somebody else began", async () => {
     await shows("the other conversation in the list", /A question of another client/);
     await shot("5-listed");
+  });
+  await step("the Control UI sends a picture", async () => {
+    await tab.locator("input[type=file]").first().setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: PICTURE });
+    await say("What is on this picture of the tide?");
+    const sent = await until("the picture", () => exchanges(theirs(proxy)).find(({ method, params, answers }) => method === "chat.send" && params.attachments?.length && answers.length));
+    expect(sent.answers[0].ok, JSON.stringify(sent.answers));
+    await until("an idle page", async () => !/Working|Sending message/i.test(await text()));
+    await shot("5-picture");
   });
   await step("the Control UI stops a slow answer", async () => {
     await say("Please answer slowly");

@@ -1,5 +1,6 @@
 //! The WebSocket protocol over real sockets, with a client that knows frames and nothing else.
 
+mod attachments;
 mod chat;
 mod client;
 mod foal;
