@@ -54,7 +54,11 @@ impl<S> Bounded<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.allowance.is_spent() {
             return Poll::Ready(Err(io::Error::other("too much was sent before the handshake")));
         }

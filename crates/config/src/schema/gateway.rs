@@ -32,7 +32,13 @@ pub struct ControlUi {
 
 impl Default for Gateway {
     fn default() -> Self {
-        Self { port: 18_789, bind: Bind::default(), hosts: Vec::new(), drain_seconds: 20, control_ui: ControlUi::default() }
+        Self {
+            port: 18_789,
+            bind: Bind::default(),
+            hosts: Vec::new(),
+            drain_seconds: 20,
+            control_ui: ControlUi::default(),
+        }
     }
 }
 

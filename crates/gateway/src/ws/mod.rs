@@ -89,7 +89,9 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         .max_write_buffer_size(WRITE_BUFFER)
         .max_message_size(LARGEST_FRAME)
         .max_frame_size(LARGEST_FRAME)
-        .on_upgrade(move |socket| tasks.track_future(connection::serve(gate, socket, arrival, (stranger, allowance))))
+        .on_upgrade(move |socket| {
+            tasks.track_future(connection::serve(gate, socket, arrival, (stranger, allowance)))
+        })
 }
 
 fn wants_socket(headers: &HeaderMap) -> bool {

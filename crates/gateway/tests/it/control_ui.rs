@@ -15,8 +15,11 @@ async fn the_folders_files_are_served_and_every_other_address_of_the_page_gets_t
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page");
     std::fs::create_dir_all(page.join("assets")).unwrap();
-    std::fs::write(page.join("index.html"), "<html><script>a()</script><script src=\"./assets/i.js\"></script></html>")
-        .unwrap();
+    std::fs::write(
+        page.join("index.html"),
+        "<html><script>a()</script><script src=\"./assets/i.js\"></script></html>",
+    )
+    .unwrap();
     std::fs::write(page.join("assets/i.js"), "b()").unwrap();
     std::fs::write(page.join(".hidden"), "hidden").unwrap();
     std::fs::write(folder.path().join("secret.txt"), "secret").unwrap();

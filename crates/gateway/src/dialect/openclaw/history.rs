@@ -114,7 +114,8 @@ fn thin_images(message: &mut Value) {
     for block in message["content"].as_array_mut().into_iter().flatten() {
         let bytes = block["data"].as_str().map_or(0, |data| data.len() * 3 / 4);
         if block["type"] == "image" && bytes > LARGEST_IMAGE {
-            *block = json!({ "type": "image", "mimeType": block["mimeType"], "omitted": true, "bytes": bytes });
+            *block =
+                json!({ "type": "image", "mimeType": block["mimeType"], "omitted": true, "bytes": bytes });
         }
     }
 }

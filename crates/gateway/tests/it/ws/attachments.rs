@@ -6,7 +6,8 @@ use super::client::{chat, operator};
 use crate::house::House;
 
 /// A dot.
-const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn send(key: &str, text: &str, attachments: Value) -> Value {
     json!({ "sessionKey": "main", "message": text, "idempotencyKey": key, "attachments": attachments })
@@ -17,7 +18,8 @@ async fn an_image_joins_its_message_and_is_in_the_history() {
     let house = House::open().await;
     let mut client = operator(&house).await;
     let as_address = format!("data:image/jpeg;base64,{PICTURE}");
-    let attached = json!([{ "type": "image", "mimeType": "image/png", "content": PICTURE }, { "content": as_address }]);
+    let attached =
+        json!([{ "type": "image", "mimeType": "image/png", "content": PICTURE }, { "content": as_address }]);
     assert_eq!(client.payload("chat.send", send("a", "what is this", attached)).await["status"], "started");
     client.event(chat("final")).await;
     let history = client.payload("chat.history", json!({ "sessionKey": "main" })).await;
@@ -25,11 +27,21 @@ async fn an_image_joins_its_message_and_is_in_the_history() {
     let kinds: Vec<_> = content.iter().map(|block| block["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["text", "image", "image"]);
     // What it is says the picture, not who sent it.
-    assert!(content[1..].iter().all(|block| block["mimeType"] == "image/png" && block["data"] == PICTURE), "{content:?}");
+    assert!(
+        content[1..].iter().all(|block| block["mimeType"] == "image/png" && block["data"] == PICTURE),
+        "{content:?}"
+    );
     // An image needs no words, and the same key with another one is another message.
-    assert_eq!(client.payload("chat.send", send("b", "", json!([{ "content": PICTURE }]))).await["status"], "started");
-    assert_eq!(client.refusal("chat.send", send("a", "what is this", json!([{ "content": PICTURE }]))).await.0, "INVALID_REQUEST");
-    let asked = json!({ "message": "and this", "idempotencyKey": "c", "attachments": [{ "content": PICTURE }] });
+    assert_eq!(
+        client.payload("chat.send", send("b", "", json!([{ "content": PICTURE }]))).await["status"],
+        "started"
+    );
+    assert_eq!(
+        client.refusal("chat.send", send("a", "what is this", json!([{ "content": PICTURE }]))).await.0,
+        "INVALID_REQUEST"
+    );
+    let asked =
+        json!({ "message": "and this", "idempotencyKey": "c", "attachments": [{ "content": PICTURE }] });
     assert_eq!(client.payload("agent", asked).await["status"], "accepted");
 }
 
@@ -54,7 +66,10 @@ async fn what_is_no_image_or_too_large_is_refused_by_name() {
     let many: Vec<Value> = vec![json!({ "content": PICTURE }); 17];
     let (_, message) = client.refusal("chat.send", send("k", "look", json!(many))).await;
     assert_eq!(message, "a message may have 16 attachments");
-    assert_eq!(client.refusal("chat.send", send("k", " ", json!([]))).await.1, "message or attachment required");
+    assert_eq!(
+        client.refusal("chat.send", send("k", " ", json!([]))).await.1,
+        "message or attachment required"
+    );
 }
 
 #[tokio::test]
