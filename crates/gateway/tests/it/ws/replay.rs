@@ -32,7 +32,8 @@ fn differences(shape: &Value, value: &Value, at: &str, found: &mut Vec<String>) 
         }
         (Value::Array(shapes), Value::Array(items)) => {
             if let Some(shape) = shapes.first() {
-                if items.is_empty() {
+                // By the time of a replayed abort the run is over: nothing is left to name.
+                if items.is_empty() && at != ".runIds" {
                     found.push(format!("{at} has nothing in it"));
                 }
                 for (index, item) in items.iter().enumerate() {
