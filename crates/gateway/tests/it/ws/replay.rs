@@ -32,8 +32,11 @@ fn differences(shape: &Value, value: &Value, at: &str, found: &mut Vec<String>) 
         }
         (Value::Array(shapes), Value::Array(items)) => {
             if let Some(shape) = shapes.first() {
-                // By the time of a replayed abort the run is over: nothing is left to name.
-                if items.is_empty() && at != ".runIds" {
+                // What was under way in the recording is over by the time of the replayed question.
+                let under_way = at.ends_with(".runIds") || at.ends_with(".activeRunIds");
+                // The engine of these tests has no tools.
+                let tools = at.ends_with("].tools");
+                if items.is_empty() && !under_way && !tools {
                     found.push(format!("{at} has nothing in it"));
                 }
                 for (index, item) in items.iter().enumerate() {
@@ -115,6 +118,8 @@ impl Replayed {
                 "runId" => *value = json!(self.run),
                 "inputRunIds" => *value = json!([self.run]),
                 "sessionId" => *value = json!(self.session),
+                // A name that the client made up for itself.
+                "progressId" => {}
                 _ => assert!(!value.to_string().contains("$id"), "nobody knows what to put for {key}"),
             }
         }
