@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick build soak fuzz bench-store bench-engine bench-models bench-tools bench-agent bench-sandbox bench-gateway generate lint fmt clean
+.PHONY: help run test test-quick build soak fuzz compat bench-store bench-engine bench-models bench-tools bench-agent bench-sandbox bench-gateway generate lint fmt clean
 
 # Every target reaches cargo through this, so that it is found under an empty HOME too.
 CARGO := source scripts/environment.sh && cargo
@@ -28,6 +28,9 @@ soak: ## The crash tests with 1,000 seeds each (TIDEGATE_SEEDS=n for another num
 
 fuzz: ## Fuzz the reading of a model's stream for a minute (TIDEGATE_FUZZ_SECONDS=n for longer)
 	@scripts/fuzz.sh
+
+compat: ## OpenClaw's own programs against the gateway, apart from `make test`: 900 MB of packages
+	@scripts/compat/run.sh $(COMPAT)
 
 bench-store: ## Measure the store against the disk it stands on
 	@$(CARGO) run --locked --release --package tidegate-bench -- store

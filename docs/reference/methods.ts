@@ -20,11 +20,13 @@ export interface OpenclawMethods {
   "models.list": { agentId?: string | null; view?: string | null };
   "models.authStatus": Record<string, unknown>;
   "agents.list": Record<string, never>;
+  "tools.effective": { agentId?: string | null; sessionKey?: string | null };
   "agent.identity.get": { agentId?: string | null; sessionKey?: string | null };
   "agent": { message: string; idempotencyKey: string; agentId?: string | null; provider?: string | null; model?: string | null; to?: string | null; replyTo?: string | null; sessionId?: string | null; sessionKey?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; channel?: string | null; replyChannel?: string | null; accountId?: string | null; replyAccountId?: string | null; threadId?: string | null; groupId?: string | null; groupChannel?: string | null; groupSpace?: string | null; timeout?: number | null; lane?: string | null; extraSystemPrompt?: string | null; label?: string | null; spawnedBy?: string | null };
   "agent.wait": { runId: string; timeoutMs?: number | null };
   "chat.history": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
   "chat.startup": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
+  "chat.metadata": { sessionKey?: string | null; sessionKeys?: Array<string> | null; agentId?: string | null; key?: string | null; keys?: Array<string> | null; visible?: boolean | null; surface?: string | null; observedUrl?: string | null; limit?: number | null; offset?: number | null; limitPerHost?: number | null; status?: Array<string> | null; progressId?: string | null; allowPartialResults?: boolean | null; includeDisabled?: boolean | null; includeDeliveryPreviews?: boolean | null; compact?: boolean | null; enabled?: string | null; sortBy?: string | null; sortDir?: string | null; query?: string | null; refreshCheckout?: boolean | null; scope?: string | null; includeArgs?: boolean | null; provider?: string | null };
   "chat.send": { sessionKey: string; message: string; idempotencyKey: string; agentId?: string | null; sessionId?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; timeoutMs?: number | null; suppressCommandInterpretation?: boolean | null };
   "chat.inject": { sessionKey: string; message: string; label?: string | null };
   "send": { to: string; message: string; mediaUrl?: string | null; mediaUrls?: Array<string> | null; gifPlayback?: boolean | null; channel?: string | null; accountId?: string | null; sessionKey?: string | null; idempotencyKey: string };

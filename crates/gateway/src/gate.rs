@@ -91,6 +91,8 @@ pub(crate) struct Shared {
     address: OnceLock<SocketAddr>,
     /// The webhooks, if any are taken.
     pub(crate) hooks: Option<Hooks>,
+    /// The folder of another page, if one is configured.
+    pub(crate) control_ui: Option<PathBuf>,
     /// What goes on without the connection that began it.
     pub(crate) tasks: TaskTracker,
     /// Set when nobody is waited for any more: whatever is left of connections ends in the middle.
@@ -134,6 +136,7 @@ impl Gateway {
     pub fn new(engine: Engine, options: Options) -> Self {
         let started_at = options.clock.now_ms();
         let hooks = Hooks::of(engine.settings().hooks());
+        let control_ui = engine.settings().control_ui().map(|folder| engine.home().root().join(folder));
         let hub = Arc::new(hub_of(&engine, &options));
         let shared = Shared {
             engine,
@@ -143,6 +146,7 @@ impl Gateway {
             started_at,
             address: OnceLock::new(),
             hooks,
+            control_ui,
             tasks: TaskTracker::new(),
             cut: Shutdown::new(),
             back_in_ms: OnceLock::new(),

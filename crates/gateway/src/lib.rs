@@ -5,10 +5,12 @@
 //! a request before the engine says that it is durable.
 
 mod access;
+mod allowance;
 mod answer;
 mod api;
 mod body;
 mod checks;
+mod control_ui;
 mod cookie;
 mod dialect;
 mod error;

@@ -10,7 +10,7 @@ use tidegate_runtime::catalogue::{Language, Text};
 
 use crate::answer::{Answered, Refusal, language};
 use crate::gate::Gate;
-use crate::{hooks, openai, texts};
+use crate::{control_ui, hooks, openai, texts};
 
 /// A file of the page.
 struct File {
@@ -33,6 +33,9 @@ pub(crate) async fn page(State(gate): State<Gate>, request: Request) -> Answered
         return Ok(hooks::receive(&gate, hooks, &name, request).await);
     }
     let path = request.uri().path();
+    if let Some(below) = control_ui::below(path) {
+        return control_ui::answer(&gate, below, request.method()).await;
+    }
     let nothing = || Refusal::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
     if !gate.shared.options.page || path.starts_with("/api/") || openai::is_its_path(path) {
         return Err(nothing());
@@ -53,11 +56,6 @@ pub(crate) async fn page(State(gate): State<Gate>, request: Request) -> Answered
     let keep =
         if file.path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
     Ok(([(CONTENT_TYPE, file.kind), (CACHE_CONTROL, keep)], Body::from(file.bytes)).into_response())
-}
-
-/// Where the page is, for those who know another gateway's address of it.
-pub(crate) async fn control_ui() -> Response {
-    axum::response::Redirect::to("/").into_response()
 }
 
 fn notice_page(language: Language) -> Response {

@@ -8,7 +8,7 @@ use tidegate_protocol::ErrorCode;
 use crate::access::{Access, Guard, door, guard};
 use crate::answer::Refusal;
 use crate::gate::Gate;
-use crate::{api, openai, openapi, page, ws};
+use crate::{api, openai, openapi, ws};
 
 /// An address of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,6 @@ routes! {
     Open get "/readyz" => api::health::ready;
     Open get "/health" => api::health::health;
     Program get "/metrics" => api::metrics::metrics;
-    Open get "/control-ui" => page::control_ui;
-    Open get "/control-ui/" => page::control_ui;
     Open get "/login" => api::login::follow_link;
     Open post "/api/v1/login" => api::login::log_in;
     Page post "/api/v1/logout" => api::login::log_out;

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::allowance::{Allowance, Bounded};
 use crate::checks::Origins;
 use crate::error::ServeError;
 use crate::gate::{Entrance, Gate, Shared};
@@ -227,6 +228,8 @@ impl Hall {
     {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
+        let allowance = Allowance::unbounded();
+        let stream = Bounded::new(stream, allowance.clone());
         let router = TowerToHyperService::new(self.router.clone());
         let asked = Arc::new(Notify::new());
         let asks = Arc::clone(&asked);
@@ -235,6 +238,7 @@ impl Hall {
             if let Some(from) = from {
                 request.extensions_mut().insert(from);
             }
+            request.extensions_mut().insert(allowance.clone());
             router.call(request)
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();

@@ -106,6 +106,11 @@ impl Settings {
         &self.config.hooks
     }
 
+    /// The folder of another page beside the gateway's own, as it is written.
+    pub fn control_ui(&self) -> Option<&str> {
+        self.config.gateway.control_ui.root.as_deref()
+    }
+
     /// Where days begin and end.
     pub fn zone(&self) -> &Zone {
         &self.zone

@@ -166,6 +166,12 @@ impl crate::start::Engine {
         let calling = Calling::among(core, registry, invoke, CancellationToken::new(), Arc::new(|_| {}))?;
         Ok(calling.registry.specs().filter(|spec| calling.shows(&spec.name)).cloned().collect())
     }
+
+    /// The same for people: names, with what each is for.
+    pub fn tools_on_offer(&self, session: &str) -> Result<Vec<(String, String)>, EngineError> {
+        let offered = self.offered_tools(session)?;
+        Ok(offered.into_iter().map(|spec| (spec.name, spec.description)).collect())
+    }
 }
 
 impl Calling {

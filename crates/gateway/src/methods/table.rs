@@ -76,6 +76,7 @@ methods! {
             "models.list" Read Harmless (system::ModelsList) -> Value = system::models;
             "models.authStatus" Read Harmless (About) -> Value = quiet::auth_status;
             "agents.list" Read Harmless (Nothing) -> Value = system::agents;
+            "tools.effective" Read Harmless (system::Identity) -> Value = system::tools;
             "agent.identity.get" Read Harmless (system::Identity) -> Value = system::identity;
             "agent" Write Run (agent::AgentParams) -> Value = agent::agent;
             "agent.wait" Write Harmless (agent::WaitParams) -> Value = agent::wait;
@@ -86,6 +87,7 @@ methods! {
             "send" Write Run (lines::Send) -> Value = lines::send;
             "wake" Write Again (lines::Wake) -> Value = lines::wake;
             "talk.mode" Write Harmless (talk::TalkMode) -> Value = talk::mode;
+            "chat.metadata" Read Harmless (About) -> Value = quiet::metadata;
             "chat.abort" Write Harmless (chat::ChatAbort) -> Value = chat::abort;
             "sessions.list" Read Harmless (sessions::SessionsList) -> Value = sessions::list;
             "sessions.describe" Read Harmless (sessions::SessionsDescribe) -> Value = sessions::describe;
@@ -130,6 +132,7 @@ methods! {
             "tasks.list" Read Harmless (About) -> Value = quiet::tasks;
             "projects.list" Read Harmless (About) -> Value = quiet::projects;
             "update.status" Read Harmless (About) -> Value = quiet::update;
+            "plugins.list" Read Harmless (About) -> Value = quiet::plugin_list;
             "plugins.controlUi.list" Read Harmless (About) -> Value = quiet::plugins;
             "sessions.observer.visibility" Read Harmless (About) -> Value = quiet::ok;
             "controlUi.sessionPullRequests.subscribe" Read Harmless (About) -> Value = quiet::subscribed;

@@ -152,6 +152,12 @@ impl Client {
         self.id.ends_with("-control-ui")
     }
 
+    /// Whether it handles what stands behind an answer before the answer itself. OpenClaw's terminal does when both arrive
+    /// together: a run that is over at once, such as a command, would seem to be under way for ever.
+    pub(crate) fn reads_late(&self) -> bool {
+        self.id.ends_with("-tui")
+    }
+
     /// Whether it is a page in a browser: then it must say where it was loaded from.
     pub(crate) fn is_page(&self) -> bool {
         self.is_control_ui() || self.id.starts_with("webchat") || self.mode == "webchat"

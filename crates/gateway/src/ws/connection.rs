@@ -17,11 +17,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frame::{self, UNAVAILABLE, WireError};
 use super::handshake::{self, CLOSE_POLICY, SentAway, Visit};
-use super::outbox::Ending;
+use super::outbox::{Ending, Waiting};
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
 use super::{hello, pump};
 use crate::access::TOO_MANY_WRONG;
+use crate::allowance::Allowance;
 use crate::dialect::openfoal;
 use crate::gate::Gate;
 use crate::methods::{self, Caller};
@@ -35,6 +36,10 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// The largest first frame: nobody has said who they are.
 const FIRST_FRAME: usize = 64 * 1024;
+/// Bytes that are read of a stranger at all.
+const STRANGER: u64 = 128 * 1024;
+/// How long nothing follows an answer that has to be read alone.
+const BREATH: Duration = Duration::from_millis(50);
 const CLOSE_NORMAL: u16 = 1000;
 const CLOSE_RESTART: u16 = 1012;
 
@@ -52,12 +57,18 @@ pub(crate) async fn serve(
     gate: Gate,
     mut socket: WebSocket,
     arrival: Arrival,
-    stranger: OwnedSemaphorePermit,
+    (stranger, allowance): (OwnedSemaphorePermit, Option<Allowance>),
 ) {
+    if let Some(allowance) = &allowance {
+        allowance.bound(STRANGER);
+    }
     // In a box of its own: what a handshake needs is not kept for the hours that follow.
     let entered = Box::pin(enter(&gate, &mut socket, arrival)).await;
     drop(stranger);
     let Some(peer) = entered else { return };
+    if let Some(allowance) = allowance {
+        allowance.lift();
+    }
     let mut connection = Connection { gate, socket, peer };
     let (code, reason) = connection.live().await;
     connection.leave();
@@ -239,7 +250,7 @@ impl Connection {
     /// Writes what waits. A reader that is so slow that its queue overflows is let go in the middle of a frame.
     async fn write(&mut self) -> ControlFlow<Goodbye> {
         let Self { socket, peer, .. } = self;
-        while let Some(frame) = peer.outbox.next() {
+        while let Some(Waiting { frame, alone }) = peer.outbox.next() {
             let bytes = frame.len();
             let sent = tokio::select! {
                 biased;
@@ -249,6 +260,9 @@ impl Connection {
             peer.outbox.wrote(bytes);
             if sent.is_err() {
                 return ControlFlow::Break((CLOSE_NORMAL, ""));
+            }
+            if alone {
+                tokio::time::sleep(BREATH).await;
             }
         }
         match peer.outbox.ending() {
@@ -292,7 +306,11 @@ impl Connection {
                 Ok(payload) => frame::response(&request.id, &payload),
                 Err(error) => frame::failure(&request.id, &error),
             };
-            peer.send(answer);
+            if request.method == "chat.send" && peer.client.reads_late() {
+                peer.outbox.put_alone(answer.into());
+            } else {
+                peer.send(answer);
+            }
             let later = later.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(later) = later {
                 later.await;

@@ -23,6 +23,9 @@ pub(crate) struct DeviceToken {
 /// How often a tick is told.
 pub(crate) const TICK_MS: u64 = 30_000;
 
+/// What clients of protocol 3 are told that a frame may weigh.
+const OLDER_FRAME: usize = 512 * 1024;
+
 pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) -> Value {
     let shared = &gate.shared;
     let now = shared.now();
@@ -40,6 +43,8 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
     if peer.protocol >= NEWEST {
         server["bootId"] = json!(shared.hub.boot);
     }
+    // Clients of protocol 3 were written for smaller frames and attach nothing.
+    let payload = if peer.protocol >= NEWEST { LARGEST_FRAME } else { OLDER_FRAME };
     json!({
         "type": "hello-ok",
         "protocol": peer.protocol,
@@ -56,6 +61,6 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
             "authMode": "token",
         },
         "auth": auth,
-        "policy": { "maxPayload": LARGEST_FRAME, "maxBufferedBytes": LARGEST, "tickIntervalMs": TICK_MS },
+        "policy": { "maxPayload": payload, "maxBufferedBytes": LARGEST, "tickIntervalMs": TICK_MS },
     })
 }

@@ -28,14 +28,17 @@ use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse as _, Response};
 use tidegate_protocol::ErrorCode;
 
+use crate::allowance::Allowance;
 use crate::answer::Refusal;
 use crate::gate::{Entrance, Gate};
 use crate::page;
 use connection::Arrival;
 use peer::Dialect;
 
-/// The largest frame a client may send.
-pub(crate) const LARGEST_FRAME: usize = 512 * 1024;
+/// The largest frame a client may send: a message with an image.
+pub(crate) const LARGEST_FRAME: usize = 8 * 1024 * 1024;
+/// The most that waits inside a socket; what waits before it has its own bound.
+const WRITE_BUFFER: usize = 32 * 1024 * 1024;
 /// What a socket reads at once; ten thousand of them wait most of the time.
 const READ_BUFFER: usize = 4 * 1024;
 /// Where the dialect `openfoal` is spoken. On every other path it is `openclaw`.
@@ -55,6 +58,7 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         return Refusal::new(ErrorCode::MethodNotAllowed, message).into_response();
     }
     let from = request.extensions().get::<ComesFrom>().map(|from| from.0);
+    let allowance = request.extensions().get::<Allowance>().cloned();
     let (mut parts, _) = request.into_parts();
     let control = matches!(gate.entrance, Entrance::Control);
     let arrival = Arrival {
@@ -84,13 +88,13 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
     upgrade
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
-        .max_write_buffer_size(LARGEST_FRAME * 64)
+        .max_write_buffer_size(WRITE_BUFFER)
         .max_message_size(LARGEST_FRAME)
         .max_frame_size(LARGEST_FRAME)
         .on_upgrade(move |socket| {
             tasks.track_future(async move {
                 tokio::select! {
-                    () = connection::serve(gate, socket, arrival, stranger) => {}
+                    () = connection::serve(gate, socket, arrival, (stranger, allowance)) => {}
                     () = cut.requested() => {}
                 }
             })

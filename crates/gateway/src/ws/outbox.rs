@@ -30,9 +30,17 @@ pub(crate) enum Ending {
     Removed,
 }
 
+/// What is written at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) frame: Utf8Bytes,
+    /// Nothing follows it for a moment.
+    pub(crate) alone: bool,
+}
+
 #[derive(Debug, Default)]
 struct Queue {
-    frames: VecDeque<Utf8Bytes>,
+    frames: VecDeque<Waiting>,
     bytes: usize,
     ending: Option<Ending>,
 }
@@ -53,11 +61,20 @@ impl Outbox {
 
     /// Puts a frame. `false` when it was left out.
     pub(crate) fn put(&self, frame: Utf8Bytes, weight: Weight) -> bool {
+        self.queue_up(Waiting { frame, alone: false }, weight)
+    }
+
+    /// Puts a frame that must not be lost, and that its reader has to see before whatever comes next.
+    pub(crate) fn put_alone(&self, frame: Utf8Bytes) -> bool {
+        self.queue_up(Waiting { frame, alone: true }, Weight::Kept)
+    }
+
+    fn queue_up(&self, waiting: Waiting, weight: Weight) -> bool {
         let kept = self.with(|queue| {
             if queue.ending.is_some() {
                 return false;
             }
-            let bytes = queue.bytes + frame.len();
+            let bytes = queue.bytes + waiting.frame.len();
             // A frame larger than the bound passes when nothing else waits: it was asked for.
             let fits = bytes <= LARGEST || queue.frames.is_empty();
             match weight {
@@ -70,7 +87,7 @@ impl Outbox {
                 Weight::Droppable | Weight::Kept => {}
             }
             queue.bytes = bytes;
-            queue.frames.push_back(frame);
+            queue.frames.push_back(waiting);
             true
         });
         if !kept && self.ending().is_some() {
@@ -91,7 +108,7 @@ impl Outbox {
     }
 
     /// The next frame. It counts until [`Outbox::wrote`].
-    pub(crate) fn next(&self) -> Option<Utf8Bytes> {
+    pub(crate) fn next(&self) -> Option<Waiting> {
         self.with(|queue| {
             let frame = queue.frames.pop_front();
             if frame.is_none() && queue.frames.capacity() > IDLE_ROOM {
@@ -157,7 +174,7 @@ mod tests {
             outbox.put(frame(LARGEST * 2), Weight::Kept),
             "an answer larger than the bound is sent alone"
         );
-        assert_eq!(outbox.next().map(|frame| frame.len()), Some(LARGEST * 2));
+        assert_eq!(outbox.next().map(|waiting| waiting.frame.len()), Some(LARGEST * 2));
         assert!(!outbox.put(frame(1), Weight::Droppable));
         outbox.wrote(LARGEST * 2);
         assert!(outbox.put(frame(1), Weight::Droppable));

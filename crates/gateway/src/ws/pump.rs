@@ -3,7 +3,7 @@
 //! One task listens to the bus; each run under way has a task that follows it and hands its events to the dialect. When
 //! the last client leaves, all of them end; the next first client begins anew with whatever is under way then.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,14 +25,21 @@ use crate::openai::is_one_off;
 
 /// Runs under way that are looked for.
 const RUNS: u32 = 1000;
+/// Runs that ended and are remembered.
+const REMEMBERED: usize = 256;
 /// How often the state of the house is told.
 const HEALTH: Duration = Duration::from_mins(1);
 /// How often it is told who is there, when that changed: many may go at once.
 const PRESENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(gate: &Gate, watching: watch::Receiver<u64>) {
-    let pump =
-        Pump { gate: gate.clone(), watching, events: gate.engine().events(), followed: HashSet::new() };
+    let pump = Pump {
+        gate: gate.clone(),
+        watching,
+        events: gate.engine().events(),
+        followed: HashSet::new(),
+        ended: VecDeque::new(),
+    };
     spawn("gateway.ws.pump", gate.shared.tasks.track_future(pump.run()));
 }
 
@@ -41,6 +48,8 @@ struct Pump {
     watching: watch::Receiver<u64>,
     events: tidegate_engine::Events,
     followed: HashSet<RunId>,
+    /// Those among them that ended last.
+    ended: VecDeque<RunId>,
 }
 
 impl Pump {
@@ -89,7 +98,7 @@ impl Pump {
             }
         };
         let under_way: HashSet<RunId> = rows.iter().map(|row| row.id).collect();
-        self.followed.retain(|run| under_way.contains(run));
+        self.followed.retain(|run| under_way.contains(run) || self.ended.contains(run));
         for row in rows {
             let text = row.input.text();
             self.follow(Story::new(row.id, row.key, row.client_key, text, row.created_at));
@@ -106,12 +115,25 @@ impl Pump {
                     self.follow(story);
                 }
                 if ended {
-                    self.followed.remove(&change.run);
+                    self.over(change.run);
                 }
             }
             EngineEvent::Approval(approval) => approvals::tell(&self.gate, &approval),
             EngineEvent::Channel(_) | EngineEvent::Service(_) => self.gate.shared.hub.health_changed(),
             EngineEvent::Waits(_) => {}
+        }
+    }
+
+    /// The end of a run may be told more than once; it is remembered for a while, so that nobody hears its story again.
+    fn over(&mut self, run: RunId) {
+        if self.ended.contains(&run) {
+            return;
+        }
+        self.ended.push_back(run);
+        if self.ended.len() > REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.followed.remove(&oldest);
         }
     }
 

@@ -4,6 +4,7 @@
 mod access;
 mod ask;
 mod branches;
+mod control_ui;
 mod feed;
 mod generated;
 mod hooks;

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_engine::{Answer, Submitted, Wish};
-use tidegate_protocol::{ErrorBody, ErrorCode, ReplyTarget, RunId, SessionKey, ThinkingLevel};
+use tidegate_protocol::{Block, ErrorBody, ErrorCode, ReplyTarget, RunId, SessionKey, ThinkingLevel};
 use tidegate_storage::{RunLookup, RunRow, SessionChoice};
 
-use super::keys;
+use super::{attachments, keys};
 use crate::body;
 use crate::gate::Gate;
 use crate::methods::Caller;
@@ -67,6 +67,8 @@ pub(crate) struct WaitParams {
 pub(crate) struct Asking<'a> {
     pub(crate) key: SessionKey,
     pub(crate) text: String,
+    /// What comes with it.
+    pub(crate) images: Vec<Block>,
     /// What the caller calls the run; the same name again is the same message.
     pub(crate) name: &'a str,
     /// Which methods share their names.
@@ -78,11 +80,16 @@ pub(crate) struct Asking<'a> {
 
 /// Accepts it. It goes on when its caller goes: the log has the answer.
 pub(crate) async fn submit(gate: &Gate, asking: Asking<'_>) -> Result<Submitted, WireError> {
-    let Asking { key, text, name, space, wish, commands } = asking;
-    body::check_text(&text)?;
+    let Asking { key, text, images, name, space, wish, commands } = asking;
+    if images.is_empty() || !text.is_empty() {
+        body::check_text(&text)?;
+    }
     body::check_key(name)?;
     let engine = gate.engine();
-    let spec = engine.asked_spec(&key, &wish).await?;
+    let mut spec = engine.asked_spec(&key, &wish).await?;
+    // A message with images is one: commands are texts.
+    let commands = commands && images.is_empty();
+    spec.brought = attachments::with_images(&text, images, gate.shared.now());
     let request = tidegate_engine::Request {
         principal: gate.principal(),
         key,
@@ -110,16 +117,9 @@ pub(crate) fn thinking(level: Option<&str>) -> Result<Option<ThinkingLevel>, Wir
     Err(WireError::invalid(format!("invalid thinking level {text:?}; use one of {}", known.join(", "))))
 }
 
-pub(crate) fn no_attachments(attachments: Option<&Vec<Value>>) -> Result<(), WireError> {
-    if attachments.is_some_and(|attachments| !attachments.is_empty()) {
-        return Err(WireError::invalid("attachments are not taken yet; put what they say into the message"));
-    }
-    Ok(())
-}
-
 pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<Value, WireError> {
     let gate = &caller.gate;
-    no_attachments(params.attachments.as_ref())?;
+    let images = attachments::images(gate, params.attachments.as_ref()).await?;
     if params.deliver == Some(true) && (params.to.is_some() || params.reply_to.is_some()) {
         return Err(WireError::invalid("an answer cannot be delivered elsewhere yet; leave `deliver` out"));
     }
@@ -134,7 +134,7 @@ pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<Value, 
         ..Wish::default()
     };
     let name = params.idempotency_key.as_str();
-    let asking = Asking { key, text: params.message, name, space: "agent", wish, commands: true };
+    let asking = Asking { key, text: params.message, images, name, space: "agent", wish, commands: true };
     let submitted = submit(gate, asking).await?;
     caller.acknowledge(&json!({ "runId": name, "status": "accepted", "acceptedAt": submitted.created_at }));
     let began = gate.shared.now();

@@ -9,8 +9,8 @@ use tidegate_engine::{StopFilter, Wish};
 use tidegate_protocol::SessionKey;
 use tidegate_storage::AbortOutcome;
 
-use super::agent::{Asking, find_run, no_attachments, submit, thinking};
-use super::{history, keys, sessions};
+use super::agent::{Asking, find_run, submit, thinking};
+use super::{attachments, history, keys, sessions};
 use crate::gate::Gate;
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
@@ -67,9 +67,9 @@ pub(super) fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<Ses
 
 pub(crate) async fn send(caller: Caller, params: ChatSend) -> Result<Value, WireError> {
     let gate = &caller.gate;
-    no_attachments(params.attachments.as_ref())?;
+    let images = attachments::images(gate, params.attachments.as_ref()).await?;
     let text = params.message.trim();
-    if text.is_empty() {
+    if text.is_empty() && images.is_empty() {
         return Err(WireError::invalid("message or attachment required"));
     }
     let key = key_of(gate, params.agent_id.as_deref(), &params.session_key)?;
@@ -83,7 +83,7 @@ pub(crate) async fn send(caller: Caller, params: ChatSend) -> Result<Value, Wire
     };
     let name = params.idempotency_key.as_str();
     let commands = params.suppress_command_interpretation != Some(true);
-    let asking = Asking { key, text: text.to_owned(), name, space: "chat", wish, commands };
+    let asking = Asking { key, text: text.to_owned(), images, name, space: "chat", wish, commands };
     let submitted = submit(gate, asking).await?;
     if !submitted.replayed {
         return Ok(json!({ "runId": name, "status": "started" }));
@@ -143,7 +143,8 @@ async fn read(gate: &Gate, params: &ChatHistory) -> Result<Value, WireError> {
     let session = keys::write(&key);
     let settings = gate.engine().session_settings(&key).await?;
     let mut answer = json!({
-        "sessionKey": session, "messages": tail.messages, "pendingInputs": [], "hasMore": tail.has_more,
+        "sessionKey": session, "messages": tail.messages, "pendingInputs": { "items": [], "total": 0 },
+        "hasMore": tail.has_more,
         "totalMessages": tail.row.as_ref().map_or(0, |row| row.head_seq),
         "defaults": sessions::defaults(gate), "sessionInfo": sessions::row_of(gate, &key).await,
         "thinkingLevel": settings.thinking.unwrap_or_default().as_str(),

@@ -12,6 +12,8 @@ use crate::ws::frame::WireError;
 
 /// Bytes of messages in one answer; the oldest are left out.
 const LARGEST: usize = 6 * 1024 * 1024;
+/// Bytes of an image that is sent again with its message.
+const LARGEST_IMAGE: usize = 128 * 1024;
 /// Lines that are read at most for one answer.
 const LINES: u32 = 2000;
 /// Runs whose names are looked up.
@@ -98,23 +100,33 @@ pub(crate) fn message(entry: &Entry) -> Option<Value> {
         value["usage"]["totalTokens"] = json!(usage.total());
         value["usage"]["cost"] = json!({ "total": usage.cost.usd() });
     }
-    if matches!(message, Message::User { .. }) {
-        value["idempotencyKey"] = json!(user_key(entry.run_id));
-    }
     value["id"] = json!(entry.id);
     value["__openclaw"] = json!({ "id": entry.id, "seq": entry.seq });
+    if matches!(message, Message::User { .. }) {
+        thin_images(&mut value);
+        value = with_run_name(value, &entry.run_id.to_string());
+    }
     Some(value)
 }
 
-/// What the message of a run's caller is known by; clients match it with what they sent.
-fn user_key(run: RunId) -> String {
-    format!("{run}:user")
+/// Leaves out the bytes of large images: clients know what they sent, and an answer has to stay readable.
+fn thin_images(message: &mut Value) {
+    for block in message["content"].as_array_mut().into_iter().flatten() {
+        let bytes = block["data"].as_str().map_or(0, |data| data.len() * 3 / 4);
+        if block["type"] == "image" && bytes > LARGEST_IMAGE {
+            *block =
+                json!({ "type": "image", "mimeType": block["mimeType"], "omitted": true, "bytes": bytes });
+        }
+    }
 }
 
-/// The same with the name that the caller gave its run.
+/// The message with the name that the caller gave its run: clients match the message of a caller with what they sent. The
+/// older ones look for it beside the text, the newer ones among what is not text.
 pub(crate) fn with_run_name(mut message: Value, run: &str) -> Value {
     if message["role"] == "user" {
-        message["idempotencyKey"] = json!(format!("{run}:user"));
+        let key = json!(format!("{run}:user"));
+        message["__openclaw"]["idempotencyKey"] = key.clone();
+        message["idempotencyKey"] = key;
     }
     message
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod approvals;
+pub(crate) mod attachments;
 pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod devices;

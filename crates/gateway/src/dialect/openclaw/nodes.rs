@@ -330,6 +330,7 @@ pub(crate) async fn event(caller: Caller, params: NodeEvent) -> Result<Value, Wi
     let asking = super::agent::Asking {
         key,
         text,
+        images: Vec::new(),
         name: &name,
         space: "node",
         wish: tidegate_engine::Wish::default(),

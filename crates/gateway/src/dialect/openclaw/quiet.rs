@@ -7,7 +7,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::gate::VERSION;
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
 
@@ -56,26 +55,28 @@ quiet! {
     tasks => { "tasks": [] };
     projects => { "projects": [], "recents": [] };
     groups => { "groups": [], "sectionOrder": [] };
-    group_defaults => { "defaults": {} };
+    group_defaults => { "defaults": [] };
     catalogs => { "catalogs": [] };
     card => { "card": null };
     plugins => { "revision": 0, "plugins": [], "diagnostics": [] };
+    plugin_list => { "plugins": [], "diagnostics": [], "mutationAllowed": false };
     prefs => { "status": "ok", "entries": [] };
     subscribed => { "subscribed": true };
     discussion => { "state": "none" };
     companion => { "exchanges": [] };
-    talk => { "modes": [], "transports": [], "brains": [], "speech": [], "transcription": [], "realtime": [] };
-    github => { "personal": null, "shared": [], "pendingPersonal": null, "latestShared": null };
+    talk => {
+        "modes": [], "transports": [], "brains": [], "speech": { "providers": [] },
+        "transcription": { "providers": [] }, "realtime": { "providers": [] },
+    };
+    github => { "personal": null, "shared": null, "pendingPersonal": null, "latestShared": null };
+    metadata => { "commands": [], "models": [] };
+    update => { "sentinel": null, "updateAvailable": null };
     cron_list => { "jobs": [], "total": 0, "offset": 0, "limit": 50, "hasMore": false, "nextOffset": null };
     cron_status => { "enabled": false, "storePath": "", "jobs": 0, "nextWakeAtMs": null };
     no_heartbeat => null;
     skills => { "workspaceDir": "", "managedSkillsDir": "", "skills": [] };
     voice_wake => { "triggers": [] };
     bins => { "bins": [] };
-}
-
-pub(crate) async fn update(_: Caller, _: About) -> Result<Value, WireError> {
-    Ok(json!({ "sentinel": null, "updateAvailable": null, "currentVersion": VERSION }))
 }
 
 pub(crate) async fn auth_status(caller: Caller, _: About) -> Result<Value, WireError> {

@@ -354,7 +354,7 @@ pub(crate) async fn resolve(caller: Caller, params: SessionsResolve) -> Result<V
         }
         _ => return Err(WireError::invalid("Provide exactly one of key, sessionId or label")),
     };
-    Ok(json!({ "ok": true, "key": keys::write(&found) }))
+    Ok(json!({ "ok": true, "key": keys::write(&found), "agentId": found.scope.agent }))
 }
 
 /// Lets a command of the conversation do it, in its place among the messages.
@@ -363,6 +363,7 @@ async fn command(gate: &Gate, key: &SessionKey, text: &str) -> Result<Result<(),
     let asking = Asking {
         key: key.clone(),
         text: text.to_owned(),
+        images: Vec::new(),
         name: &name,
         space: "session",
         wish: Wish::default(),

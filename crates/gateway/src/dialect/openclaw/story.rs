@@ -83,15 +83,6 @@ impl Story {
     async fn begin(&mut self, gate: &Gate) {
         let now = gate.shared.now();
         self.agent_event(gate, "lifecycle", &json!({ "phase": "start", "startedAt": now }));
-        let hub = &gate.shared.hub;
-        let user = json!({
-            "role": "user", "content": [{ "type": "text", "text": self.question }], "timestamp": self.asked_at,
-            "idempotencyKey": format!("{}:user", self.name),
-        });
-        // What was asked is in the log once it is answered; until then it has no place there.
-        if !self.question.is_empty() {
-            self.session_message(hub, &user, &format!("{}:user", self.name), None);
-        }
         self.sessions_changed(gate, "start").await;
     }
 
@@ -145,7 +136,14 @@ impl Story {
         if now - self.words_told.0 >= WORDS_MS {
             self.tell_words(gate, now);
         }
-        if now - self.chat_told.0 < CHAT_MS {
+        if now - self.chat_told.0 >= CHAT_MS {
+            self.tell_chat_words(gate, now);
+        }
+    }
+
+    /// The same in `chat`.
+    fn tell_chat_words(&mut self, gate: &Gate, now: i64) {
+        if self.chat_told.1 == self.text.len() {
             return;
         }
         let mut payload = self.chat_payload("delta");
@@ -168,7 +166,10 @@ impl Story {
     }
 
     fn tool(&mut self, gate: &Gate, data: &Value) {
-        self.tell_words(gate, gate.shared.now());
+        // What was said before a tool runs stands there while it does.
+        let now = gate.shared.now();
+        self.tell_words(gate, now);
+        self.tell_chat_words(gate, now);
         self.seq += 1;
         let payload = self.agent_payload(gate, "tool", data);
         gate.shared.hub.broadcast("agent", &payload, Audience::Tools, Weight::Kept);
@@ -196,6 +197,10 @@ impl Story {
     async fn end(&mut self, gate: &Gate, end: &RunEventBody) {
         let now = gate.shared.now();
         self.tell_words(gate, now);
+        if matches!(end, RunEventBody::Failed { .. }) {
+            // Nothing else says how far it came.
+            self.tell_chat_words(gate, now);
+        }
         let row = self.row(gate).await;
         let hub = &gate.shared.hub;
         let chat = match end {
@@ -233,8 +238,12 @@ impl Story {
             }
         };
         // First what is in the log now: whoever hears the end may read it again.
-        if let Some(row) = row {
-            self.log_lines(gate, &row).await;
+        let logged = match row {
+            Some(row) => self.log_lines(gate, &row).await,
+            None => false,
+        };
+        if !logged {
+            self.unanswered(hub);
         }
         hub.broadcast("chat", &chat, HEARD, Weight::Kept);
         self.sessions_changed(gate, if chat["state"] == "error" { "error" } else { "end" }).await;
@@ -245,17 +254,19 @@ impl Story {
         engine.library().run(engine.tenant(), &RunLookup::Id(self.run)).await.ok().flatten()
     }
 
-    /// Tells the lines that the run wrote to those who watch the conversation.
-    async fn log_lines(&self, gate: &Gate, row: &RunRow) {
+    /// Tells the lines that the run wrote to those who watch the conversation. `false` when it wrote none.
+    ///
+    /// What was asked is told here and not before: clients know messages by their place in the log, and would show it twice.
+    async fn log_lines(&self, gate: &Gate, row: &RunRow) -> bool {
         let hub = &gate.shared.hub;
-        let (Some(session), Some((first, last))) = (row.session, row.entries) else { return };
+        let (Some(session), Some((first, last))) = (row.session, row.entries) else { return false };
         if !hub.anybody_hears(Audience::Messages(&self.session)) {
-            return;
+            return true;
         }
         let count = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
         let engine = gate.engine();
         let Ok(entries) = engine.library().entries(engine.tenant(), session, first - 1, count).await else {
-            return;
+            return true;
         };
         for entry in entries.iter().filter(|entry| entry.run_id == self.run) {
             if let Some(message) = history::message(entry) {
@@ -263,6 +274,19 @@ impl Story {
                 self.session_message(hub, &message, &entry.id.to_string(), Some(entry.seq));
             }
         }
+        true
+    }
+
+    /// Tells what was asked in a run that left nothing in the log: whoever sent it waits for it to be taken.
+    fn unanswered(&self, hub: &Hub) {
+        if self.question.is_empty() {
+            return;
+        }
+        let user = json!({
+            "role": "user", "content": [{ "type": "text", "text": self.question }], "timestamp": self.asked_at,
+        });
+        let user = history::with_run_name(user, &self.name);
+        self.session_message(hub, &user, &format!("{}:user", self.name), None);
     }
 
     fn session_message(&self, hub: &Hub, message: &Value, id: &str, seq: Option<i64>) {

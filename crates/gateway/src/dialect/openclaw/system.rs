@@ -68,6 +68,11 @@ pub(crate) struct Resume {
     after_seq: u64,
 }
 
+/// Nobody wakes an agent by the clock yet.
+fn no_heartbeat() -> Value {
+    json!({ "enabled": false, "every": "disabled", "everyMs": null, "prompt": "", "target": "none", "ackMaxChars": 0 })
+}
+
 /// Reads it from the store; clients are told through [`crate::ws`]'s standing.
 pub(crate) async fn read_health(gate: &Gate) -> Result<Value, WireError> {
     let began = std::time::Instant::now();
@@ -96,7 +101,7 @@ pub(crate) async fn read_health(gate: &Gate) -> Result<Value, WireError> {
         .iter()
         .map(|agent| {
             json!({
-                "agentId": agent, "isDefault": *agent == default, "heartbeat": { "enabled": false },
+                "agentId": agent, "isDefault": *agent == default, "heartbeat": no_heartbeat(),
                 "sessions": { "path": "(database)", "count": 0, "recent": [] },
             })
         })
@@ -219,6 +224,22 @@ pub(crate) async fn identity(caller: Caller, params: Identity) -> Result<Value, 
     };
     let initial = agent.as_str().chars().next().unwrap_or('A').to_uppercase().to_string();
     Ok(json!({ "agentId": agent, "name": agent, "nameSource": "config", "avatar": initial }))
+}
+
+/// The tools of an agent, for a page that shows them.
+pub(crate) async fn tools(caller: Caller, params: Identity) -> Result<Value, WireError> {
+    let engine = caller.gate.engine();
+    let (agent, session) = (params.agent_id.as_deref(), params.session_key.as_deref().unwrap_or("main"));
+    let key = keys::read(engine.settings(), engine.tenant(), agent, session)?;
+    let tools: Vec<Value> = engine
+        .tools_on_offer(&key.to_string())?
+        .into_iter()
+        .map(|(name, about)| {
+            json!({ "id": name, "label": name, "description": about, "rawDescription": about, "source": "core" })
+        })
+        .collect();
+    let group = json!({ "id": "core", "label": "Tools", "source": "core", "tools": tools });
+    Ok(json!({ "agentId": key.scope.agent, "profile": "configured", "groups": [group] }))
 }
 
 pub(crate) async fn models(caller: Caller, _: ModelsList) -> Result<Value, WireError> {

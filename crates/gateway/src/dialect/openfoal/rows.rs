@@ -175,6 +175,7 @@ pub(crate) async fn agent_run(caller: Caller, params: AgentRun) -> Result<Value,
     let asking = Asking {
         key,
         text: params.input,
+        images: Vec::new(),
         name: &params.idempotency_key,
         space: "foal",
         wish,

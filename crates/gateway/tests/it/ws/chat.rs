@@ -35,8 +35,9 @@ async fn an_answer_is_told_word_by_word_and_its_end_once() {
     let lines: Vec<_> = told.iter().filter(|event| event["event"] == "session.message").collect();
     let roles: Vec<_> =
         lines.iter().map(|line| line["payload"]["message"]["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["user", "user", "assistant"], "once when it is asked, then the log");
-    assert!(lines.iter().take(2).all(|line| line["payload"]["message"]["idempotencyKey"] == "r1:user"));
+    assert_eq!(roles, ["user", "assistant"], "each line of the log once");
+    assert_eq!(lines[0]["payload"]["message"]["idempotencyKey"], "r1:user");
+    assert_eq!(lines[0]["payload"]["message"]["__openclaw"]["idempotencyKey"], "r1:user");
     let started = told.iter().find(|event| event["event"] == "sessions.changed").unwrap();
     assert_eq!(started["payload"]["session"]["activeRunIds"], json!(["r1"]));
 

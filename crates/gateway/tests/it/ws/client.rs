@@ -46,6 +46,11 @@ impl Client {
         self.socket.send(Message::text(text.into())).await.unwrap();
     }
 
+    /// The same to somebody who may hang up meanwhile.
+    pub(super) async fn try_send(&mut self, text: String) {
+        let _ = self.socket.send(Message::text(text)).await;
+    }
+
     pub(super) async fn read(&mut self) -> Read {
         loop {
             let message = timeout(LONG, self.socket.next()).await.expect("a frame comes");

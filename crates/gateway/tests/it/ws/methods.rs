@@ -20,7 +20,7 @@ async fn a_conversation_is_found_changed_begun_anew_and_taken_away() {
     let described = client.payload("sessions.describe", json!({ "key": "agent:main:work" })).await;
     let id = described["session"]["sessionId"].as_str().unwrap().to_owned();
     let resolved = client.payload("sessions.resolve", json!({ "sessionId": id })).await;
-    assert_eq!(resolved, json!({ "ok": true, "key": "agent:main:work" }));
+    assert_eq!(resolved, json!({ "ok": true, "key": "agent:main:work", "agentId": "main" }));
     let both = json!({ "sessionId": id, "key": "agent:main:work" });
     assert_eq!(client.refusal("sessions.resolve", both).await.0, "INVALID_REQUEST");
     let preview =

@@ -1,5 +1,6 @@
 //! The WebSocket protocol over real sockets, with a client that knows frames and nothing else.
 
+mod attachments;
 mod chat;
 mod client;
 mod closing;
@@ -11,6 +12,7 @@ mod lines;
 mod methods;
 mod nodes;
 mod panics;
+mod replay;
 mod resume;
 mod slow;
 mod strangers;
