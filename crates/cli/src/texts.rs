@@ -1,6 +1,7 @@
 //! What the command line says, in both languages. Codes, keys and commands are never translated.
 
 pub(crate) mod chat;
+pub(crate) mod events;
 pub(crate) mod gateway;
 pub(crate) mod mcp;
 pub(crate) mod runs;
@@ -383,6 +384,7 @@ mod tests {
         for (name, text) in ALL
             .iter()
             .chain(chat::ALL)
+            .chain(events::ALL)
             .chain(gateway::ALL)
             .chain(runs::ALL)
             .chain(sessions::ALL)

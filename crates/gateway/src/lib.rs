@@ -39,8 +39,8 @@ pub use cookie::COOKIE;
 pub use error::ServeError;
 pub use gate::{Gateway, Options, ServerOptions, control, serve};
 pub use methods::{
-    METHODS, Method, Repeat, json_schema as methods_schema, reference_markdown as methods_reference,
-    typescript as methods_typescript,
+    METHODS, Method, Repeat, json_schema as methods_schema, native_typescript,
+    reference_markdown as methods_reference, typescript as methods_typescript,
 };
 pub use openapi::openapi;
 pub use restart::{RestartAsk, Restarter, Restarting, restarts};

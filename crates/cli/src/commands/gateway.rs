@@ -1,5 +1,6 @@
 //! `up` and `gateway`: the process that stays, and the commands that reach it.
 
+mod call;
 mod files;
 mod hold;
 mod host;
@@ -19,6 +20,7 @@ use tidegate_gateway::ServeError;
 use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::LoginLink;
 
+pub(super) use self::call::call;
 use self::hold::{hold, mention_holder};
 use self::keep::Outside;
 use self::plan::Process;
@@ -109,7 +111,7 @@ async fn fresh_link(home: &Home) -> Result<String, Failure> {
     Ok(link.link)
 }
 
-fn not_running(error: ClientError) -> Failure {
+pub(super) fn not_running(error: ClientError) -> Failure {
     match error.body().code {
         // Whoever holds the home without a port is no gateway.
         ErrorCode::Unavailable | ErrorCode::Closing => {

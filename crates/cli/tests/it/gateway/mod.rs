@@ -13,6 +13,7 @@ pub(crate) mod http;
 mod joining;
 mod kills;
 mod lanes;
+mod link;
 pub(crate) mod live;
 mod load;
 mod port;

@@ -10,6 +10,8 @@ mod handshake;
 mod keys;
 mod lines;
 mod methods;
+mod native;
+mod native_follow;
 mod nodes;
 mod panics;
 mod replay;
