@@ -3,8 +3,9 @@
  * the browser tells (address, network, visibility, other tabs).
  */
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import { type Chat, newSession, type View } from "./chat";
+import type { Chat, View } from "./chat";
 import { useSentences } from "./language";
+import { newSession } from "./names";
 import { Composer } from "./parts/Composer";
 import { ConnectionPill } from "./parts/ConnectionPill";
 import { Icon, Mark } from "./parts/Icon";
@@ -12,8 +13,6 @@ import { Login } from "./parts/Login";
 import { Messages } from "./parts/Messages";
 import { Sidebar } from "./parts/Sidebar";
 import { runningRun } from "./view";
-
-const LIST_EVERY_MS = 15_000;
 
 /** The open conversation stands in the address, so that a reload and a bookmark find it. */
 export function sessionInAddress(): string {
@@ -43,15 +42,11 @@ function useBrowser(chat: Chat): void {
       const session = sessionInAddress();
       if (session !== chat.current().conversation.session) chat.open(session);
     };
-    const listing = setInterval(() => {
-      if (document.visibilityState === "visible" && chat.current().connection.state === "connected") void chat.list();
-    }, LIST_EVERY_MS);
     window.addEventListener("online", nudge);
     document.addEventListener("visibilitychange", nudge);
     window.addEventListener("storage", onStorage);
     window.addEventListener("hashchange", onHash);
     return () => {
-      clearInterval(listing);
       window.removeEventListener("online", nudge);
       document.removeEventListener("visibilitychange", nudge);
       window.removeEventListener("storage", onStorage);

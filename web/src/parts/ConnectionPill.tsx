@@ -2,8 +2,8 @@
  * How the page stands with the gateway, in one small pill; while it waits, pressing it tries at once.
  */
 import { useEffect, useState } from "react";
+import type { Connection } from "../gateway/link";
 import { useSentences } from "../language";
-import type { Connection } from "../stream";
 
 export function ConnectionPill({ connection, reconnect }: { connection: Connection; reconnect(): void }) {
   const say = useSentences();

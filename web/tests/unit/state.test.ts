@@ -125,9 +125,6 @@ describe("a gateway that is killed and comes back", () => {
     // It was answered meanwhile: the repeated POST, made before the snapshot, names the run.
     const answered = [acknowledged(1), connecting, snapshot([asked, answer])].reduce(reduce, state);
     expect(seen(answered)).toEqual(["user(answered): q1", "agent(final): one two"]);
-    // Or the log itself names the key.
-    const named = reduce(state, snapshot([{ ...asked, key: "k1" }, answer]));
-    expect(seen(named)).toEqual(["user(answered): q1", "agent(final): one two"]);
   });
 
   test("keeps a message that was not accepted until it is", () => {
