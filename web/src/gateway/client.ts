@@ -55,7 +55,7 @@ export class Client {
       up: (hello) => this.up(hello),
       down: () => this.down(),
       frame: (frame) => this.frame(frame),
-      stranger: () => listener.loginNeeded(),
+      stranger: () => this.loginNeeded(),
     });
   }
 
@@ -155,7 +155,6 @@ export class Client {
       this.heard = new Heard(hello.seq);
       return this.listener.readAgain();
     }
-    this.heard = new Heard(mark.seq);
     const settle = (answer: Answer<Result<"events.resume">>) => {
       // A connection that broke before it was told everything is followed by one that asks from the same mark.
       if (this.hello !== hello) return;
@@ -177,10 +176,12 @@ export class Client {
   private answered(frame: AnswerFrame): void {
     const answer: Answer<unknown> = frame.ok ? { kind: "ok", value: frame.payload } : refused(frame.error);
     this.settle(frame.id, answer);
-    if (answer.kind === "login") {
-      this.stop();
-      this.listener.loginNeeded();
-    }
+    if (answer.kind === "login") this.loginNeeded();
+  }
+
+  private loginNeeded(): void {
+    this.stop();
+    this.listener.loginNeeded();
   }
 
   private broadcast({ event, payload, seq }: EventFrame): void {
