@@ -11,8 +11,10 @@ import { ConnectionPill } from "./parts/ConnectionPill";
 import { Icon, Mark } from "./parts/Icon";
 import { Login } from "./parts/Login";
 import { Messages } from "./parts/Messages";
+import { OtherQuestions } from "./parts/OtherQuestions";
 import { Sidebar } from "./parts/Sidebar";
-import { runningRun } from "./view";
+import { elsewhere, rows, runningRun } from "./view";
+import type { Decision } from "./wire";
 
 /** The open conversation stands in the address, so that a reload and a bookmark find it. */
 export function sessionInAddress(): string {
@@ -72,7 +74,8 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
   const say = useSentences();
   const [drawer, setDrawer] = useState(false);
   const narrow = useNarrow();
-  const { conversation, connection, me, sessions } = view;
+  const { conversation, connection, me, sessions, questions } = view;
+  const shown = useMemo(() => rows(conversation, questions), [conversation, questions]);
   const agent = me?.agent || "Tidegate";
   const running = runningRun(conversation);
   const verbs = useMemo(
@@ -80,6 +83,7 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
       resend: (key: string) => chat.resend(key),
       discard: (key: string) => chat.discard(key),
       ask: (text: string) => chat.send(text),
+      decide: (decision: Decision) => void chat.decide(decision),
     }),
     [chat],
   );
@@ -114,7 +118,15 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
           <h1>{agent}</h1>
           <ConnectionPill connection={connection} reconnect={() => chat.nudge()} />
         </header>
-        <Messages conversation={conversation} agent={agent} verbs={verbs} />
+        <Messages
+          conversation={conversation}
+          shown={shown}
+          problem={view.problem}
+          openAgain={() => chat.openAgain()}
+          agent={agent}
+          verbs={verbs}
+        />
+        <OtherQuestions others={conversation.ready ? elsewhere(shown, questions) : []} decide={verbs.decide} dismiss={(id) => chat.dismiss(id)} />
         <Composer
           key={conversation.session}
           session={conversation.session}

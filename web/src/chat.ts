@@ -107,8 +107,8 @@ export class Chat {
 
   open(session: string): void {
     this.follow?.close();
-    const unsent = this.outbox.unsent(session);
-    this.set({ conversation: reduce(this.view.conversation, { type: "open", session, unsent }), problem: undefined });
+    const conversation = reduce(this.view.conversation, { type: "open", session, unsent: this.outbox.unsent(session) });
+    this.set({ conversation, problem: undefined, questions: questions.seen(this.view.questions) });
     this.follow = this.client.follow(session, {
       before: () => this.outbox.triedOnce(FLUSH_MS),
       asking: () => this.dispatch({ type: "connecting" }),

@@ -9,6 +9,7 @@ import { browserWorld } from "./gateway/browser";
 import { LanguageProvider } from "./language";
 import "./styles/base.css";
 import "./styles/chat.css";
+import "./styles/deeds.css";
 import "./styles/side.css";
 
 const chat = new Chat(sessionInAddress(), browserStorage(), browserWorld);

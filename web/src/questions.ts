@@ -65,6 +65,11 @@ export function overtaken(known: Questions, question: Question): Questions {
   });
 }
 
+/** Another conversation is opened: what was settled in the one before has been seen. */
+export function seen(known: Questions): Questions {
+  return known.filter(({ question }) => isPending(question));
+}
+
 export function dismissed(known: Questions, id: string): Questions {
   return known.filter(({ question }) => question.id !== id);
 }

@@ -203,6 +203,15 @@ function withRetry(out: Row[]): Row[] {
   return out;
 }
 
+/**
+ * Questions that belong to none of the rows: another conversation's, or of no conversation. Those that somebody else
+ * answered need no eye here.
+ */
+export function elsewhere(shown: Row[], questions: Questions): Asked[] {
+  const here = new Set(shown.flatMap((row) => (row.speaker === "agent" ? row.questions : [])));
+  return questions.filter((asked) => !here.has(asked) && (isPending(asked.question) || asked.mine !== undefined));
+}
+
 /** The run that can be stopped, if any. */
 export function runningRun(conversation: Conversation): Run | undefined {
   return conversation.runs.find((run) => run.state === "running");
