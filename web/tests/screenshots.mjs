@@ -176,7 +176,7 @@ const atWork = (act = async () => undefined) => async (page) => {
 await picture("tools-light", gate, atWork((page) => page.locator('[data-tool="web_fetch"] summary').click()));
 state.approvals = [question];
 await picture("question-light", gate, atWork());
-await picture("question-dark", { ...gate, colorScheme: "dark" }, atWork((page) => page.getByRole("button", { name: "Say why" }).click()));
+await picture("question-dark", { ...gate, colorScheme: "dark" }, atWork((page) => page.getByRole("button", { name: "Deny and say why" }).click()));
 await picture("question-phone-light", { ...gate, viewport: PHONE, touch: true }, atWork());
 await picture("question-phone-dark-zh", { ...gate, viewport: PHONE, touch: true, colorScheme: "dark", locale: "zh-CN" }, atWork());
 await picture("question-answered-light", gate, atWork(async (page) => {

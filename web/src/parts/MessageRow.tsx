@@ -111,10 +111,10 @@ function Answer({ row, agent, verbs }: { row: AgentRow; agent: string; verbs: Ro
         {isOver && <Time at={row.at} />}
       </header>
       {row.tools.length > 0 && <Tools tools={row.tools} isOver={isOver} />}
+      <Words row={row} agent={agent} />
       {row.questions.map((asked) => (
         <QuestionCard key={asked.question.id} asked={asked} decide={verbs.decide} />
       ))}
-      <Words row={row} agent={agent} />
       {row.phase === "final" && row.text !== "" && (
         <footer>
           <CopyButton text={row.text} label={say("copy")} />

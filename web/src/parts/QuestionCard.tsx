@@ -128,11 +128,6 @@ function Answers({ asked, decide }: { asked: Asked; decide: Decide }) {
         <button type="submit" className="choice no">
           {say("deny")}
         </button>
-        {!telling && (
-          <button type="button" className="choice quiet" onClick={() => setTelling(true)}>
-            {say("denyWhy")}
-          </button>
-        )}
         {telling && (
           <div className="reason">
             <label htmlFor={field}>{say("denyReason")}</label>
@@ -140,7 +135,14 @@ function Answers({ asked, decide }: { asked: Asked; decide: Decide }) {
           </div>
         )}
       </fieldset>
-      <p className="left">{asked.sending ? say("askSending") : say("askLeft", { time: saySeconds(say, left) })}</p>
+      <p className="left">
+        <span>{asked.sending ? say("askSending") : say("askLeft", { time: saySeconds(say, left) })}</span>
+        {!telling && !asked.sending && (
+          <button type="button" className="quiet" onClick={() => setTelling(true)}>
+            {say("denyWhy")}
+          </button>
+        )}
+      </p>
     </form>
   );
 }
