@@ -40,7 +40,29 @@ export function withNews(tools: Tool[], news: ToolNews): Tool[] {
 }
 
 function begun({ callId, attempt, name, gist }: ToolNews): Tool {
-  return { callId, attempt, name: name ?? "", gist: gist ?? "", text: "", state: "running" };
+  return { callId, attempt, name: name ?? "", gist: gistOf(gist ?? ""), text: "", state: "running" };
+}
+
+/** Arguments that say what a call is about, the most telling first. */
+const TELLING = "command cmd path file url query pattern task message text name sessionKey prompt".split(" ");
+
+/** What a call is about, from its arguments: they are JSON in a line, and cut when there are many. */
+export function gistOf(args: string): string {
+  const fields = [...args.matchAll(/"(\w+)":"((?:[^"\\]|\\.)*)("|…?$)/g)].map(([, name, value]) => [name, plain(value ?? "")]);
+  const find = (wanted: string) => fields.find(([name]) => name === wanted)?.[1];
+  const about = TELLING.map(find).find((value) => value !== undefined);
+  const action = find("action");
+  if (action !== undefined) return about === undefined ? action : `${action} ${about}`;
+  return about ?? (args === "{}" ? "" : args);
+}
+
+/** A piece of JSON text as people read it; one that was cut inside an escape stays as it is. */
+function plain(text: string): string {
+  try {
+    return (JSON.parse(`"${text.replace(/…$/, "")}"`) as string) + (text.endsWith("…") ? "…" : "");
+  } catch {
+    return text;
+  }
 }
 
 /** In the place of the call of the same id, or at the end. */

@@ -2,7 +2,7 @@
  * What the gateway says, by the names the page uses. The shapes are generated from the gateway's own (gateway/methods.ts);
  * no behaviour lives here.
  */
-import type { Events, Methods } from "./gateway/methods";
+import type { NativeEvents as Events, NativeMethods as Methods } from "./gateway/methods";
 
 type EventName = Extract<keyof Events, `session.${string}`>;
 

@@ -14,6 +14,7 @@ use crate::answer::{Refusal, dress, language};
 use crate::checks::Stranger;
 use crate::cookie;
 use crate::gate::{Entrance, Gate};
+use crate::ws::wants_socket;
 
 /// What a route wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,9 @@ fn admit(guard: &Guard, method: &Method, headers: &HeaderMap) -> Result<(), Refu
     if !gate.is_logged_in(headers) {
         return Err(unauthorized("not logged in"));
     }
-    if !method.is_safe() && !is_from_own_page(headers) {
+    // A socket takes requests that change something, so it is none of the harmless ones.
+    let harmless = method.is_safe() && !wants_socket(headers);
+    if !harmless && !is_from_own_page(headers) {
         return Err(Refusal::new(
             ErrorCode::Forbidden,
             "the browser does not say that our own page sent this",

@@ -156,6 +156,11 @@ impl Gateway {
         Ok(server)
     }
 
+    /// How many are connected over sockets.
+    pub fn clients(&self) -> usize {
+        self.shared.hub.count()
+    }
+
     /// Opens the control socket. The caller holds the home's lock: a file that is there already is stale.
     pub fn control(&self, path: &Path) -> Result<Server, ServeError> {
         Server::control(Arc::clone(&self.shared), path)

@@ -35,8 +35,8 @@ pub use cookie::COOKIE;
 pub use error::ServeError;
 pub use gate::{Gateway, Options, ServerOptions, check_port, control, serve};
 pub use methods::{
-    METHODS, Method, Repeat, json_schema as methods_schema, reference_markdown as methods_reference,
-    typescript as methods_typescript,
+    METHODS, Method, Repeat, json_schema as methods_schema, native_typescript,
+    reference_markdown as methods_reference, typescript as methods_typescript,
 };
 pub use openapi::openapi;
 pub use routes::{ROUTES, Route};

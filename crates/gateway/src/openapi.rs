@@ -198,6 +198,7 @@ mod tests {
         ("/api/v1/login-links", "for browsers"),
         ("/api/v1/ask", "a stream of lines"),
         ("/api/v1/sessions/{name}/events", "a stream of events"),
+        ("/api/v1/socket", "a WebSocket"),
         ("/api/v1/services/{name}/restart", "through the control socket only"),
         ("/api/v1/tools/invoke", "through the control socket only"),
         ("/api/v1/stop", "through the control socket only"),

@@ -59,6 +59,7 @@ routes! {
     Page post "/api/v1/sessions/{name}/messages" => api::messages::post;
     Page get "/api/v1/sessions/{name}/events" => api::feed::events;
     Page post "/api/v1/ask" => api::ask::ask;
+    Page get "/api/v1/socket" => ws::native;
     Page get "/api/v1/openapi.json" => openapi::document;
     Page get "/api/v1/config" => api::config::show;
     Page patch "/api/v1/config" => api::config::patch;

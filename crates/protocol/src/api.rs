@@ -14,7 +14,7 @@ use ts_rs::TS;
 
 use crate::error::{ErrorBody, ErrorCode};
 use crate::event::RunEventBody;
-use crate::id::RunId;
+use crate::id::{RunId, SessionId};
 use crate::message::{Origin, Role, Usage};
 use crate::run::{JoinMode, ModelRef, RunState, ThinkingLevel, ToolUse};
 use crate::tool::{ToolCall, ToolError, ToolResult};
@@ -34,6 +34,17 @@ macro_rules! wire {
         pub struct $name { $($body)* }
     )+};
 }
+
+mod native;
+
+pub use native::{
+    Ack, AgentRef, ApprovalNews, ApprovalRef, CallProblem, Compacted, Cursor, DecideApproval, DecideOutbox,
+    GoingDown, HealthView, Hello, ListApprovals, ListAudit, ListOutbox, ListRuns, ListSessions, MessageSent,
+    MissedEvents, ModelItem, ModelList, Note, Nothing, OutboxDecision, OutboxList, OutboxPart, RenameSession,
+    RequestFrame, ResumeEvents, Resumed, RunNews, RunRef, SendMessage, ServerFrame, ServerInfo,
+    SessionChange, SessionRef, SessionsChanged, SocketPolicy, SubscribeSession, Subscribed, Tick, ToolItem,
+    ToolList, ToolNews, ToolPhase, Unsubscribe, UsageDay, UsageOf, UsageView,
+};
 
 wire! {
     /// The body of every answer that is not a success.
@@ -71,6 +82,9 @@ wire! {
     /// Conversations, the most recently used first.
     pub struct SessionList {
         pub sessions: Vec<SessionItem>,
+        /// There are older ones.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub more: bool,
     }
 
     pub struct SessionItem {
@@ -100,6 +114,12 @@ wire! {
     /// Everything a reader of a conversation needs to begin. Whatever it derived before is replaced.
     pub struct Snapshot {
         pub session: String,
+        /// The log that is shown; absent until something in the conversation was answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub session_id: Option<SessionId>,
+        /// Only what came after the reader's cursor: the lines before it stay.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub partial: bool,
         /// The end of the durable log.
         pub messages: Vec<LogLine>,
         /// Where that part of the log was summed up.
@@ -176,6 +196,8 @@ wire! {
     /// A run's lines are in the log; they replace whatever was shown of it.
     pub struct Done {
         pub run_id: RunId,
+        /// The log.
+        pub session_id: SessionId,
         pub messages: Vec<LogLine>,
         /// Where the conversation was summed up meanwhile.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -8,7 +8,7 @@ import { Follow, type FollowListener } from "./follow";
 import { type AnswerFrame, type EventFrame, type Frame, request } from "./frames";
 import { Heard } from "./heard";
 import { type Connection, Link, type World } from "./link";
-import type { Events, Hello, Methods } from "./methods";
+import type { Hello, NativeEvents as Events, NativeMethods as Methods } from "./methods";
 
 export interface ClientListener {
   connection(connection: Connection): void;

@@ -31,7 +31,7 @@ export const delta = (n: number, attempt: number, seq: number, text: string): Ac
   data: { runId: id(n), attempt, seq, text },
 });
 
-export const done = (n: number, ...messages: Line[]): Action => ({ type: "done", data: { runId: id(n), messages } });
+export const done = (n: number, ...messages: Line[]): Action => ({ type: "done", data: { runId: id(n), sessionId: "log-1", messages } });
 
 export const typed = (n: number): Action => ({
   type: "typed",

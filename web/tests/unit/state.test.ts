@@ -196,7 +196,7 @@ describe("a refused message", () => {
 });
 
 test("a run that failed and is taken up again by a higher attempt loses its error", () => {
-  const error = { code: "MODEL", message: "the model failed" };
+  const error = { code: "MODEL_UNAVAILABLE", message: "the model failed" } as const;
   const state = play(connecting, snapshot(), runEvent(1, "failed", { error }), runEvent(1, "running", { attempt: 2 }));
   expect(state.runs).toEqual([{ ...run(1, "running", { attempt: 2 }), proof: "stream" }]);
   expect(state.runs[0]?.runId).toBe(id(1));

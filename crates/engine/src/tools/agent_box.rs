@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate_agent::{MEMORY_TOOL, ReadyCall, Recalled, ToolBox, ToolBoxError, Verdict};
 use tidegate_models::ToolSpec;
 use tidegate_policy::{Digest, Permitted};
-use tidegate_protocol::api::{Asking, ToolEvent};
+use tidegate_protocol::api::{Asking, ToolEvent, ToolItem};
 use tidegate_protocol::{
     ApprovalId, Block, Id as _, Place as Where, Risk, RunEventBody, RunSpec, ToolCall, ToolMeta, ToolResult,
     ToolSource,
@@ -145,10 +145,31 @@ impl crate::start::Engine {
     /// The tools that are there for the usual agent, for somebody who calls them from outside any run. Those of MCP
     /// servers are not: whoever wants them can reach the servers themselves.
     pub(crate) fn offered_tools(&self, session: &str) -> Result<Vec<tidegate_tools::ToolSpec>, EngineError> {
+        self.tools_among(Arc::clone(&self.core.toolbox.registry), None, session)
+    }
+
+    /// The tools that are there for an agent at this moment, those of MCP servers too, by name.
+    pub fn tools_of(&self, agent: Option<&str>) -> Result<Vec<ToolItem>, EngineError> {
+        let mut tools = self.tools_among(self.core.toolbox.now(), agent, "")?;
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        let item = |spec: tidegate_tools::ToolSpec| ToolItem {
+            name: spec.name,
+            description: spec.description,
+            risk: spec.risk,
+        };
+        Ok(tools.into_iter().map(item).collect())
+    }
+
+    fn tools_among(
+        &self,
+        registry: Arc<Registry>,
+        agent: Option<&str>,
+        session: &str,
+    ) -> Result<Vec<tidegate_tools::ToolSpec>, EngineError> {
         let core = &self.core;
         let invoke = Invoke {
             principal: tidegate_policy::Principal::local_owner(core.tenant.clone()),
-            scope: core.settings.scope(None)?,
+            scope: core.settings.scope(agent)?,
             session: session.to_owned(),
             run: None,
             call: ToolCall {
@@ -164,7 +185,6 @@ impl crate::start::Engine {
             allow: None,
             also: Vec::new(),
         };
-        let registry = Arc::clone(&core.toolbox.registry);
         let calling = Calling::among(core, registry, invoke, CancellationToken::new(), Arc::new(|_| {}))?;
         Ok(calling.registry.specs().filter(|spec| calling.shows(&spec.name)).cloned().collect())
     }

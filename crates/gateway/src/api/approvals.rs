@@ -5,6 +5,7 @@ use tidegate_engine::Answering;
 use tidegate_policy::approval::{allow_rule_view, view};
 use tidegate_protocol::api::{
     AllowCommand, AllowRuleList, AnswerApproval, ApprovalAnswered, ApprovalDecision, ApprovalList,
+    ApprovalView,
 };
 use tidegate_protocol::{AllowRuleId, ApprovalId, ErrorCode};
 use tidegate_storage::{ApprovalFilter, DecidedApproval};
@@ -17,29 +18,43 @@ use crate::gate::Gate;
 const LISTED: u32 = 200;
 
 pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
-    let approvals =
-        gate.engine().approvals(ApprovalFilter { limit: LISTED, ..ApprovalFilter::default() }).await?;
-    json(&ApprovalList { approvals: approvals.iter().map(view).collect() })
+    json(&listed(&gate, None).await?)
+}
+
+pub(crate) async fn listed(gate: &Gate, limit: Option<u32>) -> Result<ApprovalList, Refusal> {
+    let filter = ApprovalFilter { limit: limit.unwrap_or(LISTED), ..ApprovalFilter::default() };
+    let approvals = gate.engine().approvals(filter).await?;
+    Ok(ApprovalList { approvals: approvals.iter().map(view).collect() })
 }
 
 pub(crate) async fn show(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
-    let found = gate.engine().approval(parse(&id)?).await?;
-    json(&view(&found.ok_or_else(|| missing(&id))?))
+    json(&shown(&gate, parse(&id)?).await?)
+}
+
+pub(crate) async fn shown(gate: &Gate, id: ApprovalId) -> Result<ApprovalView, Refusal> {
+    let found = gate.engine().approval(id).await?;
+    Ok(view(&found.ok_or_else(|| missing(&id))?))
 }
 
 pub(crate) async fn answer(State(gate): State<Gate>, Path(id): Path<String>, request: Request) -> Answered {
-    let AnswerApproval { decision, reason, prefix } = body::read(request).await?;
+    let answer: AnswerApproval = body::read(request).await?;
+    json(&decided(&gate, parse(&id)?, answer).await?)
+}
+
+pub(crate) async fn decided(
+    gate: &Gate,
+    id: ApprovalId,
+    answer: AnswerApproval,
+) -> Result<ApprovalAnswered, Refusal> {
+    let AnswerApproval { decision, reason, prefix } = answer;
     let answering = match decision {
         ApprovalDecision::AllowOnce => Answering::AllowOnce,
         ApprovalDecision::AllowAlways => Answering::AllowAlways { prefix },
         ApprovalDecision::Deny => Answering::Deny { reason },
     };
-    let decided = gate.engine().answer(&gate.principal(), parse(&id)?, answering).await?;
-    match decided {
-        DecidedApproval::Won(approval) => json(&ApprovalAnswered { won: true, approval: view(&approval) }),
-        DecidedApproval::Settled(approval) => {
-            json(&ApprovalAnswered { won: false, approval: view(&approval) })
-        }
+    match gate.engine().answer(&gate.principal(), id, answering).await? {
+        DecidedApproval::Won(approval) => Ok(ApprovalAnswered { won: true, approval: view(&approval) }),
+        DecidedApproval::Settled(approval) => Ok(ApprovalAnswered { won: false, approval: view(&approval) }),
         DecidedApproval::Own => Err(Refusal::new(
             ErrorCode::Forbidden,
             "whoever made the call may not approve it (`approvals.selfApproval`)",
@@ -76,9 +91,9 @@ pub(crate) async fn remove_rule(State(gate): State<Gate>, Path(id): Path<String>
 }
 
 fn parse(id: &str) -> Result<ApprovalId, Refusal> {
-    id.parse().map_err(|_| missing(id))
+    id.parse().map_err(|_| missing(&id))
 }
 
-fn missing(id: &str) -> Refusal {
+fn missing(id: &dyn std::fmt::Display) -> Refusal {
     Refusal::new(ErrorCode::NotFound, format!("approval {id} does not exist"))
 }

@@ -5,7 +5,7 @@ use axum::http::Uri;
 use tidegate_protocol::api::{AuditLine, AuditList};
 use tidegate_storage::AuditRow;
 
-use crate::answer::{Answered, json};
+use crate::answer::{Answered, Refusal, json};
 use crate::gate::Gate;
 use crate::query;
 
@@ -15,9 +15,13 @@ const MOST_LISTED: u32 = 1000;
 
 pub(crate) async fn list(State(gate): State<Gate>, uri: Uri) -> Answered {
     let limit = query::limit(&query::pairs(uri.query()), LISTED, MOST_LISTED)?;
-    let engine = gate.engine();
+    json(&listed(&gate, Some(limit)).await?)
+}
+
+pub(crate) async fn listed(gate: &Gate, limit: Option<u32>) -> Result<AuditList, Refusal> {
+    let (engine, limit) = (gate.engine(), limit.unwrap_or(LISTED));
     let rows = engine.library().audit(engine.tenant(), limit).await?;
-    json(&AuditList { audit: rows.into_iter().map(line).collect() })
+    Ok(AuditList { audit: rows.into_iter().map(line).collect() })
 }
 
 fn line(row: AuditRow) -> AuditLine {

@@ -1,12 +1,13 @@
 //! The logs of a conversation: which there are, a new one forked from any of them, and their titles.
 
 use axum::extract::{Path, Request, State};
-use tidegate_protocol::ErrorCode;
-use tidegate_protocol::api::{BranchList, BranchView, ForkSession, NameSession};
+use tidegate_protocol::api::{BranchList, BranchView, ForkSession, NameSession, SessionChange};
+use tidegate_protocol::{ErrorCode, SessionKey};
 use tidegate_storage::SessionRow;
 
 use crate::answer::{Answered, Refusal, json, no_content};
 use crate::body;
+use crate::dialect::native::news;
 use crate::gate::Gate;
 use crate::names::key_of;
 
@@ -34,15 +35,29 @@ pub(crate) async fn fork(State(gate): State<Gate>, Path(name): Path<String>, req
     let asked: ForkSession = body::read(request).await?;
     let engine = gate.engine();
     let key = key_of(engine.settings(), engine.tenant(), None, &name)?;
-    json(&engine.fork_as_asked(&gate.principal(), &key, &asked).await?)
+    let forked = engine.fork_as_asked(&gate.principal(), &key, &asked).await?;
+    news::session_changed(&gate, &key, SessionChange::Forked);
+    json(&forked)
 }
 
 pub(crate) async fn name(State(gate): State<Gate>, Path(name): Path<String>, request: Request) -> Answered {
     let NameSession { title } = body::read(request).await?;
     let engine = gate.engine();
     let key = key_of(engine.settings(), engine.tenant(), None, &name)?;
-    if !engine.set_title(&gate.principal(), &key, title.as_deref()).await? {
+    named(&gate, &key, &name, title.as_deref()).await?;
+    Ok(no_content())
+}
+
+/// Gives a conversation a title, or takes it away.
+pub(crate) async fn named(
+    gate: &Gate,
+    key: &SessionKey,
+    name: &str,
+    title: Option<&str>,
+) -> Result<(), Refusal> {
+    if !gate.engine().set_title(&gate.principal(), key, title).await? {
         return Err(Refusal::new(ErrorCode::NotFound, format!("session {name} does not exist")));
     }
-    Ok(no_content())
+    news::session_changed(gate, key, SessionChange::Renamed);
+    Ok(())
 }

@@ -12,8 +12,12 @@ use crate::body;
 use crate::gate::Gate;
 
 pub(crate) async fn show(State(gate): State<Gate>) -> Answered {
+    json(&shown(&gate).await?)
+}
+
+pub(crate) async fn shown(gate: &Gate) -> Result<ConfigView, Refusal> {
     let revision = gate.engine().settings().revision().to_owned();
-    let view = on_disk(&gate, move |file, env| {
+    let view = on_disk(gate, move |file, env| {
         let whole = |reveal| file.get(None, reveal, Secrets::Redacted, env).map(Option::unwrap_or_default);
         let hash = file.hash()?;
         Ok(ConfigView {
@@ -24,7 +28,7 @@ pub(crate) async fn show(State(gate): State<Gate>) -> Answered {
             hash,
         })
     });
-    json(&view.await?.map_err(|error: LoadError| of_load(&error))?)
+    view.await?.map_err(|error: LoadError| of_load(&error))
 }
 
 pub(crate) async fn schema(State(_gate): State<Gate>) -> Answered {

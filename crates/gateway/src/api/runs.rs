@@ -3,7 +3,7 @@
 use axum::extract::{Path, Request, State};
 use axum::http::Uri;
 use tidegate_engine::{StopFilter, said};
-use tidegate_protocol::api::{RunList, RunView, StopRuns, StoppedRun, StoppedRuns};
+use tidegate_protocol::api::{ListRuns, RunList, RunView, StopRuns, StoppedRun, StoppedRuns};
 use tidegate_protocol::{ErrorCode, RunId, RunState};
 use tidegate_storage::{AbortOutcome, RunFilter, RunLookup, RunRow};
 
@@ -18,13 +18,24 @@ const LISTED: u32 = 50;
 const MOST_LISTED: u32 = 500;
 
 pub(crate) async fn abort(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
-    let missing = || Refusal::new(ErrorCode::NotFound, format!("run {id} does not exist"));
-    let run: RunId = id.parse().map_err(|_| missing())?;
+    aborted(&gate, parse(&id)?).await?;
+    Ok(no_content())
+}
+
+pub(crate) async fn aborted(gate: &Gate, run: RunId) -> Result<(), Refusal> {
     match gate.engine().abort(&gate.principal(), run).await? {
         // Whoever asks for the end of a run that ended has what they want.
-        AbortOutcome::Aborted | AbortOutcome::AlreadyEnded(_) | AbortOutcome::Begun => Ok(no_content()),
-        AbortOutcome::NotFound => Err(missing()),
+        AbortOutcome::Aborted | AbortOutcome::AlreadyEnded(_) | AbortOutcome::Begun => Ok(()),
+        AbortOutcome::NotFound => Err(missing(&run)),
     }
+}
+
+fn parse(id: &str) -> Result<RunId, Refusal> {
+    id.parse().map_err(|_| missing(&id))
+}
+
+fn missing(id: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(ErrorCode::NotFound, format!("run {id} does not exist"))
 }
 
 pub(crate) async fn stop(State(gate): State<Gate>, request: Request) -> Answered {
@@ -45,10 +56,19 @@ pub(crate) async fn stop(State(gate): State<Gate>, request: Request) -> Answered
 
 /// The newest runs; `session` and `state` narrow them.
 pub(crate) async fn list(State(gate): State<Gate>, uri: Uri) -> Answered {
-    let engine = gate.engine();
     let asked = query::pairs(uri.query());
-    let session = asked.get("session").map(|name| key_of(engine.settings(), engine.tenant(), None, name));
+    let limit = Some(query::limit(&asked, LISTED, MOST_LISTED)?);
     let state = asked.get("state").map(|state| RunState::parse(state));
+    json(
+        &listed(&gate, &ListRuns { session: asked.get("session").cloned(), agent: None, state, limit })
+            .await?,
+    )
+}
+
+pub(crate) async fn listed(gate: &Gate, asked: &ListRuns) -> Result<RunList, Refusal> {
+    let engine = gate.engine();
+    let (session, agent, state) = (asked.session.as_deref(), asked.agent.as_deref(), asked.state.clone());
+    let session = session.map(|name| key_of(engine.settings(), engine.tenant(), agent, name));
     if let Some(RunState::Unknown(state)) = &state {
         let known = RunState::KNOWN.join(", ");
         return Err(Refusal::new(
@@ -56,22 +76,24 @@ pub(crate) async fn list(State(gate): State<Gate>, uri: Uri) -> Answered {
             format!("there is no state {state:?}; known: {known}"),
         ));
     }
-    let limit = query::limit(&asked, LISTED, MOST_LISTED)?;
+    let limit = asked.limit.unwrap_or(LISTED);
     let filter = RunFilter { state, session: session.transpose()?, limit, ..RunFilter::default() };
     let rows = engine.library().runs(engine.tenant(), filter).await?;
-    json(&RunList { runs: rows.iter().map(|row| view(row, None)).collect() })
+    Ok(RunList { runs: rows.iter().map(|row| view(row, None)).collect() })
 }
 
 pub(crate) async fn show(State(gate): State<Gate>, Path(id): Path<String>) -> Answered {
-    let missing = || Refusal::new(ErrorCode::NotFound, format!("run {id} does not exist"));
-    let run: RunId = id.parse().map_err(|_| missing())?;
+    json(&shown(&gate, parse(&id)?).await?)
+}
+
+pub(crate) async fn shown(gate: &Gate, run: RunId) -> Result<RunView, Refusal> {
     let (engine, library) = (gate.engine(), gate.engine().library());
-    let row = library.run(engine.tenant(), &RunLookup::Id(run)).await?.ok_or_else(missing)?;
+    let row = library.run(engine.tenant(), &RunLookup::Id(run)).await?.ok_or_else(|| missing(&run))?;
     let answer = match row.state {
         RunState::Completed => said(library, engine.tenant(), &row).await?,
         _ => None,
     };
-    json(&view(&row, answer))
+    Ok(view(&row, answer))
 }
 
 fn view(row: &RunRow, answer: Option<String>) -> RunView {

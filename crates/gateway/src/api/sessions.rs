@@ -4,17 +4,20 @@ use std::collections::HashSet;
 
 use axum::extract::{Path, State};
 use tidegate_engine::session_name;
-use tidegate_protocol::api::{Deleted, SessionItem, SessionList};
+use tidegate_protocol::api::{Deleted, ListSessions, SessionChange, SessionItem, SessionList};
 use tidegate_protocol::{Message, Place, RunState, SessionKey};
 use tidegate_storage::{RunFilter, RunRow, SessionFilter, SessionRow};
 
 use crate::answer::{Answered, Refusal, json};
+use crate::dialect::native::news;
 use crate::gate::Gate;
 use crate::names::key_of;
 use crate::openai::is_one_off;
 
 /// Conversations shown.
 const SHOWN: u32 = 200;
+/// Conversations looked at for those that are searched for.
+const LOOKED_AT: u32 = 2000;
 /// Runs looked at to know what is under way.
 const ACTIVE: u32 = 500;
 /// Runs without an answer looked at, each way of ending.
@@ -23,11 +26,19 @@ const UNANSWERED: u32 = 50;
 const TITLE: usize = 60;
 
 pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
+    json(&listed(&gate, &ListSessions { limit: None, before: None, query: None }).await?)
+}
+
+/// The conversations that are asked for, the last used first.
+pub(crate) async fn listed(gate: &Gate, asked: &ListSessions) -> Result<SessionList, Refusal> {
     let engine = gate.engine();
     let default = engine.settings().scope(None)?;
-    let filter = SessionFilter { limit: SHOWN, ..SessionFilter::default() };
+    let shown = asked.limit.unwrap_or(SHOWN);
+    let narrowed = asked.before.is_some() || asked.query.is_some();
+    let filter =
+        SessionFilter { limit: if narrowed { LOOKED_AT } else { shown + 1 }, ..SessionFilter::default() };
     let rows = engine.library().sessions(engine.tenant(), filter).await?;
-    let without_answer = without_answer(&gate).await?;
+    let without_answer = without_answer(gate).await?;
     let active: HashSet<&SessionKey> =
         without_answer.iter().filter(|run| !run.state.is_terminal()).map(|run| &run.key).collect();
     let mut listed = HashSet::new();
@@ -36,7 +47,7 @@ pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
         listed.insert(&row.key);
         sessions.push(SessionItem {
             name: session_name(&default, &row.key),
-            title: title(&gate, row).await?,
+            title: title(gate, row).await?,
             updated_at: row.updated_at,
             running: active.contains(&row.key),
         });
@@ -52,8 +63,19 @@ pub(crate) async fn list(State(gate): State<Gate>) -> Answered {
             });
         }
     }
+    sessions.retain(|item| is_asked_for(item, asked));
     sessions.sort_by_key(|item| std::cmp::Reverse(item.updated_at));
-    json(&SessionList { sessions })
+    let more = sessions.len() > shown as usize;
+    sessions.truncate(shown as usize);
+    Ok(SessionList { sessions, more })
+}
+
+fn is_asked_for(item: &SessionItem, asked: &ListSessions) -> bool {
+    let has = |text: &str, wanted: &str| text.to_lowercase().contains(&wanted.to_lowercase());
+    let earlier = asked.before.is_none_or(|before| item.updated_at < before);
+    let found =
+        asked.query.as_deref().is_none_or(|wanted| has(&item.title, wanted) || has(&item.name, wanted));
+    earlier && found
 }
 
 /// Runs that wait, are under way, or ended without an answer.
@@ -104,7 +126,11 @@ fn shortened(text: &str) -> String {
 
 pub(crate) async fn delete(State(gate): State<Gate>, Path(name): Path<String>) -> Answered {
     let engine = gate.engine();
-    let key = key_of(engine.settings(), engine.tenant(), None, &name)?;
-    let removed = engine.delete_session(&gate.principal(), &key).await?;
-    json(&Deleted { removed })
+    json(&deleted(&gate, &key_of(engine.settings(), engine.tenant(), None, &name)?).await?)
+}
+
+pub(crate) async fn deleted(gate: &Gate, key: &SessionKey) -> Result<Deleted, Refusal> {
+    let removed = gate.engine().delete_session(&gate.principal(), key).await?;
+    news::session_changed(gate, key, SessionChange::Deleted);
+    Ok(Deleted { removed })
 }

@@ -1,7 +1,7 @@
 //! A conversation as it stands: the end of its log, and the runs that are not in it.
 
 use tidegate_engine::spoken;
-use tidegate_protocol::api::{LogLine, PartialText, RunLine, Snapshot, SummaryLine};
+use tidegate_protocol::api::{Cursor, LogLine, PartialText, RunLine, Snapshot, SummaryLine};
 use tidegate_protocol::{
     Entry, EntryBody, Message, Role, RunCommand, RunId, RunState, SessionId, SessionKey,
 };
@@ -22,16 +22,22 @@ pub(crate) struct Standing {
     pub(crate) session: Option<SessionId>,
 }
 
-pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<Standing, Refusal> {
+/// Reads it: whole, or what came after a place that the reader knows.
+pub(crate) async fn read(
+    gate: &Gate,
+    key: &SessionKey,
+    name: &str,
+    cursor: Option<&Cursor>,
+) -> Result<Standing, Refusal> {
     let engine = gate.engine();
     let library = engine.library();
     // Runs first: one that ends meanwhile is then shown twice at worst (by id), never left out.
     let filter = RunFilter { session: Some(key.clone()), limit: RUNS, ..RunFilter::default() };
     let rows = library.runs(engine.tenant(), filter).await?;
     let session = library.session(key).await?;
-    let Written { messages, summaries } = match &session {
+    let after = session.as_ref().map_or(0, |row| (row.head_seq - i64::from(LINES)).max(0));
+    let Written { mut messages, mut summaries } = match &session {
         Some(row) => {
-            let after = (row.head_seq - i64::from(LINES)).max(0);
             let entries = library.entries(engine.tenant(), row.id, after, LINES + 64).await?;
             Written::of(entries.iter())
         }
@@ -46,7 +52,21 @@ pub(crate) async fn read(gate: &Gate, key: &SessionKey, name: &str) -> Result<St
     let mut runs: Vec<RunLine> =
         of_this_log.filter(|row| !is_answered(row, &messages)).map(|row| run_line(gate, row)).collect();
     runs.reverse();
-    Ok(Standing { snapshot: Snapshot { session: name.to_owned(), messages, summaries, runs }, session })
+    // A place further back than what is read here would leave a hole.
+    let known = cursor.filter(|cursor| Some(cursor.session_id) == session && cursor.seq >= after);
+    if let Some(Cursor { seq, .. }) = known {
+        messages.retain(|line| line.seq > *seq);
+        summaries.retain(|line| line.seq > *seq);
+    }
+    let snapshot = Snapshot {
+        session: name.to_owned(),
+        session_id: session,
+        partial: known.is_some(),
+        messages,
+        summaries,
+        runs,
+    };
+    Ok(Standing { snapshot, session })
 }
 
 /// Whether the log has a run's answer. The row may be older than the log that was read after it.

@@ -10,26 +10,34 @@ use crate::answer::{Answered, Refusal, json, json_with};
 use crate::gate::{Gate, VERSION};
 
 pub(crate) async fn me(State(gate): State<Gate>) -> Answered {
+    json(&who_is_there(&gate)?)
+}
+
+pub(crate) fn who_is_there(gate: &Gate) -> Result<Me, Refusal> {
     let scope = gate.engine().settings().scope(None)?;
     let name = gate.principal().actor().to_owned();
-    json(&Me { name, version: VERSION.to_owned(), agent: scope.agent.to_string() })
+    Ok(Me { name, version: VERSION.to_owned(), agent: scope.agent.to_string() })
 }
 
 pub(crate) async fn status(State(gate): State<Gate>) -> Answered {
+    json(&standing(&gate).await?)
+}
+
+pub(crate) async fn standing(gate: &Gate) -> Result<Status, Refusal> {
     let engine = gate.engine();
     let stored = engine.library().status(engine.tenant()).await?;
     let count =
         |list: Vec<(String, u64)>| list.into_iter().map(|(state, count)| Count { state, count }).collect();
     let health = engine.health();
-    json(&Status {
+    Ok(Status {
         version: VERSION.to_owned(),
         pid: std::process::id(),
         uptime_ms: gate.shared.now() - gate.shared.started_at,
         address: gate.shared.origin(),
         ready: health.ready,
         problems: health.problems,
-        channels: channel_list(&gate),
-        services: service_list(&gate),
+        channels: channel_list(gate),
+        services: service_list(gate),
         counts: Counts { sessions: stored.sessions, runs: count(stored.runs), outbox: count(stored.outbox) },
     })
 }
@@ -38,7 +46,7 @@ pub(crate) async fn channels(State(gate): State<Gate>) -> Answered {
     json(&channel_list(&gate))
 }
 
-fn channel_list(gate: &Gate) -> Value {
+pub(crate) fn channel_list(gate: &Gate) -> Value {
     serde_json::to_value(gate.engine().channels()).unwrap_or_default()
 }
 
@@ -46,7 +54,7 @@ pub(crate) async fn services(State(gate): State<Gate>) -> Answered {
     json(&service_list(&gate))
 }
 
-fn service_list(gate: &Gate) -> Value {
+pub(crate) fn service_list(gate: &Gate) -> Value {
     serde_json::to_value(gate.engine().services()).unwrap_or_default()
 }
 

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tidegate_protocol::schema::Shape;
 
 use crate::gate::Gate;
 use crate::ws::frame::{self, Request, WireError};
@@ -24,7 +25,7 @@ use crate::ws::scope::{self, Need};
 use validate::Unnamed;
 
 pub use table::METHODS;
-pub use typescript::typescript;
+pub use typescript::{native_typescript, typescript};
 
 /// What a second call with the same key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Method {
     /// The types of its parameters and its result, by name.
     pub params: &'static str,
     pub result: &'static str,
+    /// The same in TypeScript, where the types are those of `tidegate_protocol`.
+    pub(crate) shapes: Option<(Shape, Shape)>,
     pub(crate) schema: &'static LazyLock<Value>,
     pub(crate) behind: Behind,
 }
@@ -146,8 +149,10 @@ pub(crate) fn advertised(dialect: Dialect) -> Vec<&'static str> {
 /// Checks a call against its row, and makes it. Answers JSON.
 pub(crate) async fn call(caller: Caller, request: &Request) -> Result<String, WireError> {
     let dialect = caller.peer.dialect;
-    if dialect == Dialect::Openfoal {
-        return crate::dialect::openfoal::call(caller, request).await;
+    match dialect {
+        Dialect::Openfoal => return crate::dialect::openfoal::call(caller, request).await,
+        Dialect::Native => return crate::dialect::native::call(caller, request).await,
+        Dialect::Openclaw => {}
     }
     let name = request.method.as_str();
     if name == "connect" {
@@ -194,7 +199,7 @@ pub fn reference_markdown() -> String {
          What each method needs, whether the same call may be sent again, and what it takes. A parameter with `!` has to be\n\
          there. *Not yet* means that the method is known, is checked, and answers `UNAVAILABLE`.\n",
     );
-    for dialect in [Dialect::Openclaw, Dialect::Openfoal] {
+    for dialect in [Dialect::Native, Dialect::Openclaw, Dialect::Openfoal] {
         let _ = writeln!(page, "\n## Dialect `{}`\n", dialect.as_str());
         page.push_str("| method | needs | sent again | parameters | answers |\n|---|---|---|---|---|\n");
         for row in METHODS.iter().filter(|row| row.dialect == dialect) {
@@ -233,7 +238,9 @@ pub fn json_schema() -> Value {
         let rows = METHODS.iter().filter(|row| row.dialect == dialect);
         rows.map(|row| (row.name.to_owned(), row.schema().clone())).collect::<serde_json::Map<_, _>>()
     };
-    json!({ "openclaw": of(Dialect::Openclaw), "openfoal": of(Dialect::Openfoal) })
+    json!({
+        "native": of(Dialect::Native), "openclaw": of(Dialect::Openclaw), "openfoal": of(Dialect::Openfoal),
+    })
 }
 
 #[cfg(test)]
@@ -242,6 +249,13 @@ mod tests {
 
     /// Rows that answer `UNAVAILABLE`. The number may only fall.
     const NOT_YET: usize = 10;
+
+    #[test]
+    fn every_row_of_our_own_dialect_has_types_and_is_served() {
+        let rows: Vec<_> = METHODS.iter().filter(|row| row.dialect == Dialect::Native).collect();
+        assert!(rows.len() > 20);
+        assert!(rows.iter().all(|row| row.shapes.is_some() && row.is_served() && row.result != "Value"));
+    }
 
     #[test]
     fn fewer_and_fewer_rows_answer_unavailable() {
@@ -263,7 +277,8 @@ mod tests {
     fn a_row_with_a_key_takes_one() {
         for row in METHODS.iter().filter(|row| row.repeat == Repeat::Keyed) {
             let required = row.schema()["required"].as_array().cloned().unwrap_or_default();
-            assert!(required.contains(&json!("idempotencyKey")), "{}", row.name);
+            let key = if row.dialect == Dialect::Native { "key" } else { "idempotencyKey" };
+            assert!(required.contains(&json!(key)), "{}", row.name);
         }
     }
 }

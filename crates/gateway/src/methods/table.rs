@@ -3,9 +3,18 @@
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use tidegate_protocol::api::{
+    self, Ack, AgentRef, ApprovalAnswered, ApprovalList, ApprovalRef, ApprovalView, AuditList, Compacted,
+    ConfigView, DecideApproval, DecideOutbox, Deleted, HealthView, ListApprovals, ListAudit, ListOutbox,
+    ListRuns, ListSessions, Me, MessageSent, ModelList, OutboxList, RenameSession, ResumeEvents, Resumed,
+    RunList, RunRef, RunView, SendDecision, SendMessage, SessionList, SessionRef, Snapshot, Status,
+    SubscribeSession, Subscribed, ToolList, Unsubscribe, UsageOf, UsageView,
+};
+use tidegate_protocol::schema::Shape;
 
 use super::later::{CronAdd, CronRemove, CronUpdate, Send, TalkMode, Wake};
 use super::{Behind, Method, Nothing, Repeat, read, schema_of};
+use crate::dialect::native::{conversations, house, news, runs, watch};
 use crate::dialect::openclaw::quiet::About;
 use crate::dialect::openclaw::{
     agent, approvals, chat, config, devices, logs, nodes, quiet, sessions, settings, system, usage,
@@ -15,9 +24,19 @@ use crate::ws::frame::to_json;
 use crate::ws::peer::Dialect;
 use crate::ws::scope::Need;
 
+/// Only our own dialect has types that are ours to describe.
+macro_rules! shapes {
+    (typed $params:ty, $result:ty) => {
+        Some((Shape::of::<$params>(), Shape::of::<$result>()))
+    };
+    (open $params:ty, $result:ty) => {
+        None
+    };
+}
+
 macro_rules! methods {
     (
-        $($dialect:ident {
+        $($dialect:ident $types:ident {
             served { $($name:literal $need:ident $repeat:ident ($params:ty) -> $result:ty = $handler:path;)* }
             not_yet { $($later:literal $later_need:ident $later_repeat:ident ($later_params:ty);)* }
         })+
@@ -32,6 +51,7 @@ macro_rules! methods {
                     repeat: Repeat::$repeat,
                     params: stringify!($params),
                     result: stringify!($result),
+                    shapes: shapes!($types $params, $result),
                     schema: { static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<$params>); &SCHEMA },
                     behind: Behind::Handler(|caller, params| Box::pin(async move {
                         let params: $params = read($name, params)?;
@@ -46,6 +66,7 @@ macro_rules! methods {
                     repeat: Repeat::$later_repeat,
                     params: stringify!($later_params),
                     result: "Value",
+                    shapes: None,
                     schema: { static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<$later_params>); &SCHEMA },
                     behind: Behind::Nothing,
                 },)*
@@ -55,7 +76,38 @@ macro_rules! methods {
 }
 
 methods! {
-    Openclaw {
+    Native typed {
+        served {
+            "me.get" Read Harmless (api::Nothing) -> Me = house::me;
+            "status.get" Read Harmless (api::Nothing) -> Status = house::status;
+            "health.get" Read Harmless (api::Nothing) -> HealthView = house::health;
+            "sessions.list" Read Harmless (ListSessions) -> SessionList = conversations::list;
+            "session.get" Read Harmless (SessionRef) -> Snapshot = conversations::get;
+            "session.rename" Write Harmless (RenameSession) -> Ack = conversations::rename;
+            "session.delete" Write Harmless (SessionRef) -> Deleted = conversations::delete;
+            "session.reset" Write Again (SessionRef) -> Ack = conversations::reset;
+            "session.compact" Write Again (SessionRef) -> Compacted = conversations::compact;
+            "session.subscribe" Read Harmless (SubscribeSession) -> Subscribed = watch::subscribe;
+            "session.unsubscribe" Read Harmless (Unsubscribe) -> Ack = watch::unsubscribe;
+            "message.send" Write Keyed (SendMessage) -> MessageSent = conversations::send;
+            "run.get" Read Harmless (RunRef) -> RunView = runs::get;
+            "run.list" Read Harmless (ListRuns) -> RunList = runs::list;
+            "run.abort" Write Harmless (RunRef) -> Ack = runs::abort;
+            "approval.list" Approvals Harmless (ListApprovals) -> ApprovalList = runs::approvals;
+            "approval.get" Approvals Harmless (ApprovalRef) -> ApprovalView = runs::approval;
+            "approval.decide" Approvals Harmless (DecideApproval) -> ApprovalAnswered = runs::decide;
+            "outbox.list" Read Harmless (ListOutbox) -> OutboxList = runs::outbox;
+            "outbox.decide" Write Harmless (DecideOutbox) -> SendDecision = runs::decide_outbox;
+            "models.list" Read Harmless (AgentRef) -> ModelList = house::models;
+            "tools.list" Read Harmless (AgentRef) -> ToolList = house::tools;
+            "usage.get" Read Harmless (UsageOf) -> UsageView = house::usage;
+            "config.get" Admin Harmless (api::Nothing) -> ConfigView = house::config;
+            "audit.list" Admin Harmless (ListAudit) -> AuditList = house::audit;
+            "events.resume" Read Harmless (ResumeEvents) -> Resumed = news::resume;
+        }
+        not_yet {}
+    }
+    Openclaw open {
         served {
             "health" Read Harmless (system::Health) -> Value = system::health;
             "logs.tail" Read Harmless (logs::LogsTail) -> Value = logs::tail;
@@ -154,7 +206,7 @@ methods! {
             "cron.remove" Admin Harmless (CronRemove);
         }
     }
-    Openfoal {
+    Openfoal open {
         served {
             "agent.run" Write Keyed (foal::AgentRun) -> Value = foal::agent_run;
             "agent.abort" Write Keyed (foal::AgentAbort) -> Value = foal::agent_abort;

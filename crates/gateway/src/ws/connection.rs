@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use serde_json::json;
+use tidegate_runtime::catalogue::Language;
 use tidegate_runtime::spawn;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,8 +20,8 @@ use super::handshake::{self, CLOSE_POLICY, SentAway, Visit};
 use super::outbox::Ending;
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
-use super::{hello, pump};
-use crate::dialect::openfoal;
+use super::{LARGEST_FRAME, hello, pump};
+use crate::dialect::{native, openfoal};
 use crate::gate::Gate;
 use crate::methods::{self, Caller};
 use crate::token::random_text;
@@ -34,6 +35,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// The largest first frame: nobody has said who they are.
 const FIRST_FRAME: usize = 64 * 1024;
 const CLOSE_NORMAL: u16 = 1000;
+const CLOSE_TOO_LARGE: u16 = 1009;
 const CLOSE_RESTART: u16 = 1012;
 
 /// How a client came.
@@ -55,6 +57,15 @@ pub(crate) async fn serve(
     let entered = Box::pin(enter(&gate, &mut socket, arrival)).await;
     drop(stranger);
     let Some(peer) = entered else { return };
+    let mut connection = Connection { gate, socket, peer };
+    let (code, reason) = connection.live().await;
+    connection.leave();
+    close(&mut connection.socket, code, reason).await;
+}
+
+/// A client whose proof was seen before the upgrade.
+pub(crate) async fn serve_native(gate: Gate, socket: WebSocket, language: Language) {
+    let Some(peer) = native::enter(&gate, language) else { return };
     let mut connection = Connection { gate, socket, peer };
     let (code, reason) = connection.live().await;
     connection.leave();
@@ -154,6 +165,7 @@ async fn admit(
         device: entering.device.as_ref().map(|wanted| wanted.device.clone()),
         client: entering.connect.client.clone(),
         connected_at: now,
+        language: Language::default(),
     });
     let peer = Arc::new(peer);
     if entering.role == Role::Node {
@@ -193,7 +205,12 @@ async fn pair(gate: &Gate, wanted: &super::devices::Wanted, local: bool) -> Resu
 
 /// Lets a client hear what happens.
 pub(crate) fn join(gate: &Gate, peer: &Arc<Peer>) {
-    if let Some(watching) = gate.shared.hub.join(Arc::clone(peer)) {
+    join_with(gate, peer, |_| None);
+}
+
+/// The same for one that is told first where the broadcasts stand.
+pub(crate) fn join_with(gate: &Gate, peer: &Arc<Peer>, hello: impl FnOnce(u64) -> Option<Utf8Bytes>) {
+    if let Some(watching) = gate.shared.hub.join(Arc::clone(peer), hello) {
         pump::start(gate, watching);
     }
 }
@@ -244,6 +261,9 @@ impl Connection {
 
     fn read(&self, message: Option<Result<Message, axum::Error>>) -> ControlFlow<Goodbye> {
         match message {
+            Some(Ok(Message::Text(text))) if text.len() > LARGEST_FRAME => {
+                return ControlFlow::Break((CLOSE_TOO_LARGE, "message too big"));
+            }
             Some(Ok(Message::Text(text))) => self.request(&text),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             // The frames are text; whoever sends something else does not speak this.
@@ -259,14 +279,14 @@ impl Connection {
             Ok(request) => request,
             Err(no) => {
                 let error = WireError::invalid(format!("invalid request frame: {}", no.problem));
-                peer.send(frame::failure(no.id.as_deref().unwrap_or("invalid"), &error));
+                self.refuse(no.id.as_deref().unwrap_or("invalid"), error);
                 return;
             }
         };
         let Some(place) = peer.begins() else {
             let mut error = WireError::unavailable("too many requests of this client are under way");
             (error.retryable, error.retry_after_ms) = (Some(true), Some(1000));
-            peer.send(frame::failure(&request.id, &error));
+            self.refuse(&request.id, error);
             return;
         };
         let caller = Caller::new(self.gate.clone(), Arc::clone(peer), request.id.clone());
@@ -286,9 +306,17 @@ impl Connection {
         spawn("gateway.ws.request", self.gate.shared.tasks.track_future(task));
     }
 
+    fn refuse(&self, id: &str, error: WireError) {
+        let error = match self.peer.dialect {
+            Dialect::Native => native::in_our_codes(error, self.peer.language),
+            Dialect::Openclaw | Dialect::Openfoal => error,
+        };
+        self.peer.send(frame::failure(id, &error));
+    }
+
     /// The gateway closes: tells so, lets runs end, and says goodbye.
     async fn last_words(&mut self) -> Goodbye {
-        if self.peer.dialect == Dialect::Openclaw {
+        if self.peer.dialect != Dialect::Openfoal {
             self.peer.tell("shutdown", &json!({ "reason": "gateway stopping" }));
         }
         let until = Instant::now() + LAST_WORDS;
@@ -307,6 +335,7 @@ impl Connection {
     fn leave(&self) {
         let hub = &self.gate.shared.hub;
         hub.leave(&self.peer);
+        self.peer.subscriptions.close_all();
         hub.nodes.unregister(&self.peer);
     }
 }

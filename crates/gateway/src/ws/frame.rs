@@ -71,6 +71,8 @@ pub(crate) struct WireError {
     pub(crate) details: Option<Box<Value>>,
     pub(crate) retryable: Option<bool>,
     pub(crate) retry_after_ms: Option<u64>,
+    /// How to mend it, in the caller's language; our own dialect says so.
+    pub(crate) hint: Option<&'static str>,
     /// Sent beside the error: `agent` says how its run stands.
     pub(crate) payload: Option<Box<Value>>,
 }
@@ -87,6 +89,7 @@ impl WireError {
             details: None,
             retryable: None,
             retry_after_ms: None,
+            hint: None,
             payload: None,
         }
     }
@@ -111,6 +114,9 @@ impl WireError {
         shape.insert("message".into(), self.message.as_str().into());
         if let Some(details) = &self.details {
             shape.insert("details".into(), Value::clone(details));
+        }
+        if let Some(hint) = self.hint {
+            shape.insert("hint".into(), hint.into());
         }
         if let Some(retryable) = self.retryable {
             shape.insert("retryable".into(), retryable.into());
@@ -215,6 +221,12 @@ pub(crate) fn event(name: &str, payload: &str, seq: Option<u64>, version: Option
     let version = version.map(|version| format!(r#","stateVersion":{}"#, to_json(&version)));
     let (name, version) = (to_json(&name), version.unwrap_or_default());
     format!(r#"{{"type":"event","event":{name},"payload":{payload}{seq}{version}}}"#)
+}
+
+/// An event of a subscription, counted in it; `payload` is JSON.
+pub(crate) fn subscribed(name: &str, payload: &str, sub: &str, n: u64) -> String {
+    let (name, sub) = (to_json(&name), to_json(&sub));
+    format!(r#"{{"type":"event","event":{name},"payload":{payload},"sub":{sub},"n":{n}}}"#)
 }
 
 #[cfg(test)]

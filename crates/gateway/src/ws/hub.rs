@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::devices::Devices;
 use super::frame::{self, StateVersion};
 use super::outbox::{Ending, Weight};
-use super::peer::{Audience, Peer};
+use super::peer::{Audience, Dialect, Peer};
 use super::scope::Need;
 use crate::dialect::openclaw::nodes::Nodes;
 use crate::dialect::openclaw::questions::Questions;
@@ -35,6 +35,7 @@ enum Heard {
     Everybody,
     Scope(Need),
     Tools,
+    Native,
 }
 
 struct Kept {
@@ -50,6 +51,8 @@ struct Broadcasts {
     past_bytes: usize,
     /// The last broadcast that is not kept any more and was to be.
     forgotten: u64,
+    /// Somebody listened to the engine for them before.
+    began: bool,
 }
 
 /// What came of wanting to hear what was missed.
@@ -66,6 +69,8 @@ pub(crate) struct Hub {
     pub(crate) boot: String,
     peers: RwLock<HashMap<u64, Arc<Peer>>>,
     broadcasts: Mutex<Broadcasts>,
+    /// Those of our own dialect: clients of the other one take every number that they do not hear for a loss.
+    native: Mutex<Broadcasts>,
     next_number: AtomicU64,
     presence_version: AtomicU64,
     health_version: AtomicU64,
@@ -87,6 +92,7 @@ impl Hub {
             boot,
             peers: RwLock::default(),
             broadcasts: Mutex::default(),
+            native: Mutex::default(),
             next_number: AtomicU64::new(1),
             presence_version: AtomicU64::new(1),
             health_version: AtomicU64::new(1),
@@ -100,18 +106,35 @@ impl Hub {
         }
     }
 
-    fn broadcasts(&self) -> std::sync::MutexGuard<'_, Broadcasts> {
-        self.broadcasts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn broadcasts(&self, native: bool) -> std::sync::MutexGuard<'_, Broadcasts> {
+        let broadcasts = if native { &self.native } else { &self.broadcasts };
+        broadcasts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lets a client in. `Some` for the first one: somebody has to watch the engine until what it answers changes.
-    pub(crate) fn join(&self, peer: Arc<Peer>) -> Option<watch::Receiver<u64>> {
+    /// Lets a client in. `hello` is its first frame, if it has one that says where the broadcasts of its dialect stand: it
+    /// hears all that come after. `Some` for the first client: somebody has to watch the engine until what it answers
+    /// changes.
+    pub(crate) fn join(
+        &self,
+        peer: Arc<Peer>,
+        hello: impl FnOnce(u64) -> Option<Utf8Bytes>,
+    ) -> Option<watch::Receiver<u64>> {
+        // In the order in which a broadcast takes them.
+        let (mut others, mut native) = (self.broadcasts(false), self.broadcasts(true));
         let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
         let first = peers.is_empty();
+        if first {
+            others.begin();
+            native.begin();
+        }
+        let seq = if peer.dialect == Dialect::Native { native.seq } else { others.seq };
+        if let Some(hello) = hello(seq) {
+            peer.send(hello);
+        }
         peers.insert(peer.number, peer);
         // Under the lock: whoever leaves later is seen.
         let watching = first.then(|| self.watching.subscribe());
@@ -147,9 +170,10 @@ impl Hub {
     /// Tells everybody who may hear it, under the next number.
     pub(crate) fn broadcast(&self, event: &str, payload: &Value, audience: Audience<'_>, weight: Weight) {
         let payload = frame::to_json(payload);
-        let version = matches!(event, "presence" | "health").then(|| self.versions());
+        let native = matches!(audience, Audience::Native);
+        let version = (!native && matches!(event, "presence" | "health")).then(|| self.versions());
         // Held until all queues have it: everybody reads broadcasts in the order of their numbers.
-        let mut broadcasts = self.broadcasts();
+        let mut broadcasts = self.broadcasts(native);
         broadcasts.seq += 1;
         let frame: Utf8Bytes = frame::event(event, &payload, Some(broadcasts.seq), version).into();
         if weight == Weight::Kept {
@@ -180,7 +204,7 @@ impl Hub {
 
     /// Sends a client again what it missed since a broadcast of this process.
     pub(crate) fn resume(&self, peer: &Peer, boot: &str, after: u64) -> Resumed {
-        let broadcasts = self.broadcasts();
+        let broadcasts = self.broadcasts(peer.dialect == Dialect::Native);
         let seq = broadcasts.seq;
         if boot != self.boot || after > seq || after < broadcasts.forgotten {
             return Resumed::No { seq };
@@ -191,6 +215,7 @@ impl Hub {
                 Heard::Everybody => Audience::Everybody,
                 Heard::Scope(need) => Audience::Scope(need),
                 Heard::Tools => Audience::Tools,
+                Heard::Native => Audience::Native,
             };
             if peer.hears(audience) {
                 peer.send(kept.frame.clone());
@@ -237,16 +262,27 @@ impl Hub {
 
     /// Where the broadcasts stand.
     pub(crate) fn cursor(&self) -> Value {
-        json!({ "bootId": self.boot, "seq": self.broadcasts().seq })
+        json!({ "bootId": self.boot, "seq": self.broadcasts(false).seq })
     }
 }
 
 impl Broadcasts {
+    /// Somebody listens again. What happened since the last one left was never told, so nobody can hear it again.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.began, true) {
+            self.seq += 1;
+            self.forgotten = self.seq;
+            self.past.clear();
+            self.past_bytes = 0;
+        }
+    }
+
     fn keep(&mut self, audience: Audience<'_>, frame: Utf8Bytes) {
         let heard = match audience {
             Audience::Everybody => Heard::Everybody,
             Audience::Scope(need) => Heard::Scope(need),
             Audience::Tools => Heard::Tools,
+            Audience::Native => Heard::Native,
             // Never broadcast with a number.
             Audience::SessionList | Audience::Messages(_) => return,
         };

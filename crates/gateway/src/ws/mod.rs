@@ -17,13 +17,14 @@ pub(crate) mod outbox;
 pub(crate) mod peer;
 mod pump;
 pub(crate) mod scope;
+pub(crate) mod subscriptions;
 
 use std::net::IpAddr;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::header::{ORIGIN, UPGRADE};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tidegate_protocol::ErrorCode;
 
@@ -79,15 +80,44 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         .into_response();
     };
     let tasks = gate.shared.tasks.clone();
+    bounded(upgrade)
+        .on_upgrade(move |socket| tasks.track_future(connection::serve(gate, socket, arrival, stranger)))
+}
+
+/// `GET /api/v1/socket`: our own dialect. Who asks for it was seen by the guard of the address.
+pub(crate) async fn native(State(gate): State<Gate>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let language = crate::answer::language(&parts.headers);
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gate).await {
+        Ok(upgrade) => upgrade,
+        Err(_) => {
+            return Refusal::new(ErrorCode::BadRequest, "this address is a WebSocket: ask for an upgrade")
+                .with_status(StatusCode::UPGRADE_REQUIRED)
+                .into_response();
+        }
+    };
+    if gate.engine().is_closing() || gate.closing.is_requested() {
+        return Refusal::new(ErrorCode::Closing, "the gateway is shutting down").into_response();
+    }
+    if gate.shared.hub.count() >= hub::CLIENTS {
+        return Refusal::new(ErrorCode::Unavailable, "no place is free; try again in a moment")
+            .into_response();
+    }
+    let tasks = gate.shared.tasks.clone();
+    bounded(upgrade)
+        .on_upgrade(move |socket| tasks.track_future(connection::serve_native(gate, socket, language)))
+}
+
+/// The connection refuses frames above the bound itself, where it can say so; this ends those who send without end.
+fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     upgrade
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
         .max_write_buffer_size(LARGEST_FRAME * 64)
-        .max_message_size(LARGEST_FRAME)
-        .max_frame_size(LARGEST_FRAME)
-        .on_upgrade(move |socket| tasks.track_future(connection::serve(gate, socket, arrival, stranger)))
+        .max_message_size(LARGEST_FRAME * 2)
+        .max_frame_size(LARGEST_FRAME * 2)
 }
 
-fn wants_socket(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
     headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

@@ -5,22 +5,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::ws::Utf8Bytes;
 use serde_json::{Value, json};
+use tidegate_runtime::catalogue::Language;
 
 use super::connect::Client;
 use super::frame;
 use super::outbox::{Outbox, Weight};
 use super::scope::{Need, Role, Scopes};
+use super::subscriptions::Subscriptions;
 
 /// Conversations that one client may watch at once.
 const WATCHED: usize = 256;
 /// Requests of one client under way at once.
-const REQUESTS: u32 = 64;
+pub(crate) const REQUESTS: u32 = 64;
 
 /// Which wire a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     Openclaw,
     Openfoal,
+    /// Our own, of the page and the command line.
+    Native,
 }
 
 impl Dialect {
@@ -28,6 +32,7 @@ impl Dialect {
         match self {
             Self::Openclaw => "openclaw",
             Self::Openfoal => "openfoal",
+            Self::Native => "native",
         }
     }
 }
@@ -56,8 +61,12 @@ pub(crate) struct Peer {
     /// It wants to see what tools do.
     pub(crate) tool_events: bool,
     pub(crate) connected_at: i64,
+    /// What it reads.
+    pub(crate) language: Language,
     pub(crate) outbox: Outbox,
     watch: Mutex<Watch>,
+    /// Conversations it follows, where its wire numbers them.
+    pub(crate) subscriptions: Subscriptions,
     under_way: AtomicU32,
     /// Of events that go to this client alone, where its wire counts them.
     own_seq: AtomicU64,
@@ -75,6 +84,7 @@ pub(crate) struct NewPeer {
     pub(crate) device: Option<String>,
     pub(crate) tool_events: bool,
     pub(crate) connected_at: i64,
+    pub(crate) language: Language,
 }
 
 /// The place of a request among those of its client.
@@ -100,6 +110,8 @@ pub(crate) enum Audience<'a> {
     SessionList,
     /// Those who watch this conversation.
     Messages(&'a str),
+    /// Those who speak our own dialect.
+    Native,
 }
 
 impl Peer {
@@ -115,6 +127,7 @@ impl Peer {
             device,
             tool_events,
             connected_at,
+            language,
         } = new;
         Self {
             number,
@@ -127,8 +140,10 @@ impl Peer {
             device,
             tool_events,
             connected_at,
+            language,
             outbox: Outbox::default(),
             watch: Mutex::default(),
+            subscriptions: Subscriptions::default(),
             under_way: AtomicU32::new(0),
             own_seq: AtomicU64::new(0),
         }
@@ -160,13 +175,14 @@ impl Peer {
 
     pub(crate) fn hears(&self, audience: Audience<'_>) -> bool {
         if self.dialect != Dialect::Openclaw {
-            return false;
+            return self.dialect == Dialect::Native && matches!(audience, Audience::Native);
         }
         let operator = self.role == Role::Operator;
         match audience {
             Audience::Everybody => true,
             Audience::Scope(need) => operator && self.scopes.allow(need),
             Audience::Tools => operator && self.tool_events && self.scopes.allow(Need::Read),
+            Audience::Native => false,
             Audience::SessionList => operator && self.watching(|state| state.sessions),
             Audience::Messages(key) => {
                 operator && self.watching(|state| state.messages.iter().any(|known| known == key))

@@ -19,6 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::hello::TICK_MS;
 use super::outbox::Weight;
 use super::peer::Audience;
+use crate::dialect::native::{self, news};
 use crate::dialect::openclaw::{approvals, story::Story, system};
 use crate::gate::{Gate, VERSION};
 use crate::openai::is_one_off;
@@ -52,20 +53,30 @@ impl Pump {
             interval
         };
         let (mut tick, mut health) = (every(Duration::from_millis(TICK_MS)), every(HEALTH));
-        let mut presence = every(PRESENCE);
+        let (mut presence, mut native_tick) = (every(PRESENCE), every(native::TICK));
         loop {
             tokio::select! {
                 _ = self.watching.changed() => return,
                 event = self.events.next() => match event {
                     None => return,
-                    Some(Err(_missed)) => self.follow_all().await,
-                    Some(Ok(event)) => self.hear(event),
+                    Some(Err(_missed)) => {
+                        news::missed(&self.gate);
+                        self.follow_all().await;
+                    }
+                    Some(Ok(event)) => {
+                        news::tell(&self.gate, &event);
+                        self.hear(event);
+                    }
                 },
                 _ = tick.tick() => {
                     let payload = json!({ "ts": self.gate.shared.now() });
                     self.gate.shared.hub.broadcast("tick", &payload, Audience::Everybody, Weight::Droppable);
                 }
-                _ = health.tick() => tell_health(&self.gate).await,
+                _ = native_tick.tick() => news::tick(&self.gate),
+                _ = health.tick() => {
+                    news::health(&self.gate);
+                    tell_health(&self.gate).await;
+                }
                 _ = presence.tick() => tell_presence(&self.gate),
             }
         }

@@ -113,6 +113,16 @@ impl House {
         Client::http(self.address(), Token::new(&self.token))
     }
 
+    /// Returns once nobody is connected over a socket, and so nobody listens to the engine for them.
+    pub(crate) async fn nobody_connected(&self) {
+        let gone = async {
+            while self.gateway.clients() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LONG, gone).await.expect("everybody leaves");
+    }
+
     pub(crate) fn bearer(&self) -> String {
         format!("Bearer {}", self.token)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::extract::ws::{Message, WebSocket};
 use serde_json::{Value, json};
 use tidegate_protocol::ErrorCode;
+use tidegate_runtime::catalogue::Language;
 use tidegate_runtime::iso_timestamp;
 use tokio::time::Instant;
 
@@ -98,6 +99,7 @@ fn connect(gate: &Gate, request: &Request, arrival: Arrival) -> Result<Peer, Wir
         device: None,
         tool_events: true,
         connected_at: gate.shared.now(),
+        language: Language::default(),
     }))
 }
 

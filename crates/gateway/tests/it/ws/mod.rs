@@ -5,6 +5,8 @@ mod client;
 mod foal;
 mod handshake;
 mod methods;
+mod native;
+mod native_follow;
 mod nodes;
 mod resume;
 mod slow;
