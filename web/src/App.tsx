@@ -62,7 +62,9 @@ function Starting({ view, chat }: { view: View; chat: Chat }) {
   return (
     <main className="starting">
       <Mark />
-      <p>{say("starting")}</p>
+      <p>
+        <i className="spin" /> {say("starting")}
+      </p>
       {view.connection.state === "waiting" && (
         <ConnectionPill connection={view.connection} reconnect={() => chat.nudge()} />
       )}

@@ -64,11 +64,17 @@ export class Gateway {
     await this.run(Number(new URL(this.origin).port));
   }
 
+  /** What a command of the program prints, run beside the gateway in the same home. */
+  async command(...words) {
+    const { stdout } = await promisify(execFile)(program(), words, { env: this.env });
+    return stdout;
+  }
+
   /** Another login link. */
   async newLink() {
-    const { stdout } = await promisify(execFile)(program(), ["gateway", "link"], { env: this.env });
-    const found = /https?:\/\/\S*code=[^\s"']+/.exec(stdout);
-    if (!found) throw new Error(`gateway link printed no link: ${stdout}`);
+    const printed = await this.command("gateway", "link");
+    const found = /https?:\/\/\S*code=[^\s"']+/.exec(printed);
+    if (!found) throw new Error(`gateway link printed no link: ${printed}`);
     return found[0];
   }
 }
