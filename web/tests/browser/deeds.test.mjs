@@ -7,6 +7,7 @@ import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
 import { launch } from "./chromium.mjs";
 import { Gateway } from "./gateway.mjs";
+import { startModel } from "./model.mjs";
 import { connected, say, status, Visitor } from "./visitor.mjs";
 
 const WAIT_MS = 20_000;
@@ -18,7 +19,7 @@ before(async () => {
 after(() => browser?.close());
 
 /** A call that has to be approved, whatever holds commands on this machine. */
-const asking = (word) => `tool:exec {"command": "echo ${word}"}`;
+const asking = (word) => `CALL exec {"command": "echo ${word}"}`;
 const question = (page, state) => page.locator(`[data-question][data-state="${state}"]`);
 
 async function asked(page, word) {
@@ -29,11 +30,11 @@ async function asked(page, word) {
 }
 
 test("a tool is shown with what it was asked for and what came of it", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
   const page = await visitor.logIn();
-  const text = 'tool:[{"name": "time.now"}, {"name": "fs.read_file", "args": {"path": "nowhere.md"}}]';
-  await say(page, text);
+  await page.locator("#message").fill('CALL time.now {}\nCALL read {"path": "nowhere.md"}');
+  await page.keyboard.press("Enter");
   await status(page, "time.now", "answered");
   await page.locator(".deeds > summary").click();
   const clock = page.locator('[data-tool="time.now"]');
@@ -47,7 +48,7 @@ test("a tool is shown with what it was asked for and what came of it", async (t)
 });
 
 test("a question shows the exact command, and what runs is what was allowed", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
   const page = await visitor.logIn();
   const card = await asked(page, "allowed-word");
@@ -68,7 +69,7 @@ test("a question shows the exact command, and what runs is what was allowed", as
 });
 
 test("a no with its reason reaches the model, and nothing runs", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
   const page = await visitor.logIn();
   const card = await asked(page, "refused-word");
@@ -82,7 +83,7 @@ test("a no with its reason reaches the model, and nothing runs", async (t) => {
 });
 
 test("a question is shown in every tab and conversation, and an answer from elsewhere settles all of them", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
   const page = await visitor.logIn();
   const other = await visitor.context.newPage();
@@ -101,7 +102,7 @@ test("a question is shown in every tab and conversation, and an answer from else
 });
 
 test("a question outlives a gateway that is killed", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway, { outages: true });
   const page = await visitor.logIn();
   await asked(page, "patient-word");
@@ -116,7 +117,7 @@ test("a question outlives a gateway that is killed", async (t) => {
 });
 
 test("a foreign origin cannot open the socket, not even with the cookie", async (t) => {
-  const gateway = await Gateway.start(t);
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
   const page = await visitor.logIn();
   const url = `${gateway.origin.replace("http", "ws")}/api/v1/socket`;

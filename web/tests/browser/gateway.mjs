@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -19,9 +19,10 @@ function program() {
 }
 
 export class Gateway {
-  /** `delayMs`: how long the offline model waits before each piece of its answer. */
-  static async start(test, { delayMs = 0 } = {}) {
+  /** `delayMs`: how long the offline model waits before each piece of its answer. `config`: what the home is set to. */
+  static async start(test, { delayMs = 0, config } = {}) {
     const home = await mkdtemp(join(tmpdir(), "tidegate-web-"));
+    if (config) await writeFile(join(home, "config.json5"), JSON.stringify(config), { mode: 0o600 });
     const gateway = new Gateway(home, delayMs);
     test.after(async () => {
       await gateway.kill();
