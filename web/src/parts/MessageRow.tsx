@@ -126,16 +126,17 @@ function Answer({ row, agent, verbs }: { row: AgentRow; agent: string; verbs: Ro
 
 function Words({ row, agent }: { row: AgentRow; agent: string }) {
   const say = useSentences();
+  // Then it is the reader's turn, and nothing comes.
+  const waits = row.questions.some(({ question }) => isPending(question));
   switch (row.phase) {
     case "over":
       return null;
     case "streaming":
-      return <Markdown text={row.text} tail={<span className="caret" />} />;
+      return <Markdown text={row.text} tail={waits ? undefined : <span className="caret" />} />;
     case "final":
       return row.text === "" ? <p className="silent">{say("silent")}</p> : <Markdown text={row.text} />;
     case "thinking":
-      // It is the reader's turn.
-      if (row.questions.some(({ question }) => isPending(question))) return null;
+      if (waits) return null;
       return (
         <p className="thinking">
           <span className="unseen">{say("thinking", { agent })}</span>
