@@ -12,6 +12,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tidegate_runtime::{socket, spawn};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::ClientError;
 
@@ -30,6 +31,11 @@ impl fmt::Debug for Token {
         f.write_str("[redacted]")
     }
 }
+
+/// A connection, whichever way it goes.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A gateway to call.
 #[derive(Debug, Clone)]
@@ -104,12 +110,11 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        request = match &self.target {
-            Target::Control(_) => request.header(HOST, "localhost"),
-            Target::Port(address, token) => {
-                request.header(HOST, address.to_string()).header(AUTHORIZATION, format!("Bearer {}", token.0))
-            }
-        };
+        let (host, proof) = self.credentials();
+        request = request.header(HOST, host);
+        if let Some(proof) = proof {
+            request = request.header(AUTHORIZATION, proof);
+        }
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
@@ -120,19 +125,32 @@ impl Client {
             .map_err(|_| self.protocol("the path or the token cannot be part of a request".to_owned()))
     }
 
-    #[expect(clippy::disallowed_types, reason = "the operator's own gateway, not an address somebody chose")]
     async fn connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {
+        shake(self.stream().await?).await
+    }
+
+    /// A bare connection.
+    #[expect(clippy::disallowed_types, reason = "the operator's own gateway, not an address somebody chose")]
+    pub(crate) async fn stream(&self) -> io::Result<Box<dyn Stream>> {
         match &self.target {
-            Target::Control(path) => shake(socket::connect(path).await?).await,
+            Target::Control(path) => Ok(Box::new(socket::connect(path).await?)),
             Target::Port(address, _) => {
                 let stream = tokio::net::TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
-                shake(stream).await
+                Ok(Box::new(stream))
             }
         }
     }
 
-    fn unreachable(&self, cause: &io::Error) -> ClientError {
+    /// Whose name goes into a request, and what proves that it may be made.
+    pub(crate) fn credentials(&self) -> (String, Option<String>) {
+        match &self.target {
+            Target::Control(_) => ("localhost".to_owned(), None),
+            Target::Port(address, token) => (address.to_string(), Some(format!("Bearer {}", token.0))),
+        }
+    }
+
+    pub(crate) fn unreachable(&self, cause: &io::Error) -> ClientError {
         match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 ClientError::Nobody { at: self.at() }
@@ -153,7 +171,7 @@ impl Client {
 /// The connection ends with its handle: dropping what a call returned hangs up.
 async fn shake<S>(stream: S) -> io::Result<SendRequest<Full<Bytes>>>
 where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     spawn("client.connection", async move {

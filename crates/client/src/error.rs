@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_protocol::api::Problem;
+use tidegate_protocol::api::{CallProblem, Problem};
 use tidegate_protocol::{ErrorBody, ErrorCode, RunId};
 
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum ClientError {
     /// The gateway answered, and not with a success.
     #[error("{}", .problem.message)]
     Server { status: u16, problem: Box<Problem> },
+    /// The gateway refused a request on a link.
+    #[error("{}", .problem.message)]
+    Refused { problem: Box<CallProblem> },
     /// The connection ended after the run was accepted: the run exists.
     #[error("the connection to the gateway ended while it answered run {run}")]
     Lost { run: RunId },
@@ -33,6 +36,7 @@ impl ClientError {
     pub fn body(&self) -> ErrorBody {
         let code = match self {
             Self::Server { problem, .. } => return problem.as_ref().clone().body(),
+            Self::Refused { problem } => return ErrorBody::new(problem.code, problem.message.clone()),
             Self::Nobody { .. } => ErrorCode::Unavailable,
             Self::Closing { .. } => ErrorCode::Closing,
             Self::Lost { .. } | Self::SessionEnded { .. } => ErrorCode::Interrupted,
@@ -42,10 +46,21 @@ impl ClientError {
         ErrorBody::new(code, self.to_string())
     }
 
+    /// Whether the same request may succeed later. One that changes something needs a key to be sent again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Nobody { .. } | Self::Closing { .. } | Self::Deadline(_) => true,
+            Self::Server { problem, .. } => problem.code.is_retryable(),
+            Self::Refused { problem } => problem.retryable,
+            Self::Lost { .. } | Self::SessionEnded { .. } | Self::Protocol { .. } => false,
+        }
+    }
+
     /// What the gateway says about mending it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Server { problem, .. } => problem.hint.as_deref(),
+            Self::Refused { problem } => problem.hint.as_deref(),
             _ => None,
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Follow {
     session: Option<SessionId>,
     /// The run that is being answered.
     tail: Option<Tail>,
+    /// A run that has said its last word, and whose end the bus is about to tell.
+    ending: Option<RunId>,
     /// Not yet taken. A few: nothing is added while any is left.
     ready: VecDeque<Told>,
 }
@@ -69,7 +71,8 @@ impl Follow {
     ) -> Result<Self, Refusal> {
         let events = gate.engine().events();
         let gate = gate.clone();
-        let mut follow = Self { gate, key, name, events, session: None, tail: None, ready: VecDeque::new() };
+        let mut follow =
+            Self { gate, key, name, events, session: None, tail: None, ending: None, ready: VecDeque::new() };
         follow.begin(cursor).await?;
         Ok(follow)
     }
@@ -81,7 +84,7 @@ impl Follow {
 
     /// Whether a run is being answered right now.
     pub(crate) fn is_answering(&self) -> bool {
-        self.tail.is_some()
+        self.tail.is_some() || self.ending.is_some()
     }
 
     /// Waits until something happens. Nothing is lost when the wait is given up.
@@ -109,7 +112,7 @@ impl Follow {
                 Ok(())
             }
             Woken::Run(None) => {
-                self.tail = None;
+                self.ending = self.tail.take().map(|tail| tail.run);
                 Ok(())
             }
         };
@@ -121,7 +124,7 @@ impl Follow {
     async fn begin(&mut self, cursor: Option<&Cursor>) -> Result<(), Refusal> {
         // What the bus holds is older than the snapshot that is read now.
         self.events = self.gate.engine().events();
-        self.tail = None;
+        (self.tail, self.ending) = (None, None);
         let standing = snapshot::read(&self.gate, &self.key, &self.name, cursor).await?;
         let running = standing.snapshot.runs.iter().find(|run| run.state == RunState::Running);
         if let Some(run) = running {
@@ -150,6 +153,7 @@ impl Follow {
             self.ready.push_back(Told::Run(changed));
             return Ok(());
         }
+        self.ending.take_if(|ending| *ending == run_id);
         let heard = self.tail.take_if(|tail| tail.run == run_id).is_some_and(|tail| tail.last.1 > 0);
         let lines = snapshot::lines_of(&self.gate, run_id).await?;
         if lines.is_none() {

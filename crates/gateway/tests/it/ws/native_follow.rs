@@ -11,7 +11,8 @@ async fn subscribed(client: &mut Client, params: Value) -> String {
 }
 
 async fn send(client: &mut Client, session: &str, text: &str) -> String {
-    let sent = client.payload("message.send", json!({ "session": session, "text": text, "key": text })).await;
+    let key: String = text.chars().take(40).collect();
+    let sent = client.payload("message.send", json!({ "session": session, "text": text, "key": key })).await;
     sent["runId"].as_str().unwrap().to_owned()
 }
 
@@ -215,7 +216,7 @@ async fn a_slow_reader_may_lose_words_and_never_an_end() {
             assert_eq!(lines(&snapshot["payload"]).len(), runs.len() * 2);
         }
     }
-    let _ = jumped;
+    assert!(jumped || done.len() < runs.len(), "it was so slow that something could not be kept for it");
 }
 
 #[tokio::test]
