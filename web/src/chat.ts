@@ -28,8 +28,9 @@ export interface View {
 
 /** How long a subscription waits for unsent messages to be tried. */
 const FLUSH_MS = 1500;
-/** Conversations in the list. */
+/** Conversations in the list, and how long it stays as it is however much happens. */
 const LISTED = 200;
+const LIST_PAUSE_MS = 500;
 
 export class Chat {
   private view: View;
@@ -57,7 +58,6 @@ export class Chat {
       loginNeeded: () => this.loginNeeded(),
     });
     this.client.on("sessions.changed", () => void this.list());
-    this.client.on("run.changed", () => void this.list());
     this.client.on("approval.asked", ({ approval }) => this.set({ questions: questions.told(this.view.questions, approval) }));
     this.client.on("approval.settled", ({ approval }) => this.set({ questions: questions.told(this.view.questions, approval) }));
     this.outbox = this.newOutbox(storage);
@@ -199,22 +199,22 @@ export class Chat {
     void this.ask();
   }
 
-  /** Reads the conversation list anew. What changes while it is read is read once more. */
+  /** Reads the conversation list anew. What changes meanwhile is read once more, after a moment. */
   private async list(): Promise<void> {
     if (this.listing !== "idle") {
       this.listing = "again";
       return;
     }
-    do {
-      this.listing = "reading";
-      const answer = await this.client.call("sessions.list", { limit: LISTED });
-      if (answer.kind === "ok") this.set({ sessions: answer.value.sessions });
-    } while (this.isListingAgain());
-    this.listing = "idle";
+    this.listing = "reading";
+    const answer = await this.client.call("sessions.list", { limit: LISTED });
+    if (answer.kind === "ok") this.set({ sessions: answer.value.sessions });
+    setTimeout(() => this.listed(), LIST_PAUSE_MS);
   }
 
-  private isListingAgain(): boolean {
-    return this.listing === "again";
+  private listed(): void {
+    const again = this.listing === "again";
+    this.listing = "idle";
+    if (again) void this.list();
   }
 
   private async ask(): Promise<void> {

@@ -190,6 +190,7 @@ function finish(state, name, run) {
 function changed(state, name, { partial: _, ...run }) {
   tell(state, name, "session.run", run);
   broadcast(state, "run.changed", { session: name, run });
+  broadcast(state, "sessions.changed", { session: name, reason: isUnderWay(run) ? "asked" : "ended" });
 }
 
 function tell(state, name, event, payload) {

@@ -241,7 +241,7 @@ export class TestGateway {
 
   private changed({ partial: _, ...run }: RunRow): void {
     this.tell("session.run", { ...run });
-    this.broadcast("run.changed", { session: "main", run });
+    this.broadcast("sessions.changed", { session: "main", reason: "asked" });
   }
 
   /** One step of work: a run begins, says a word, or ends. True while there is more to do. */
