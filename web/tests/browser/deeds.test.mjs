@@ -68,6 +68,24 @@ test("a question shows the exact command, and what runs is what was allowed", as
   visitor.satisfied();
 });
 
+test("on a small phone nothing is cut off, and the answers are in reach", async (t) => {
+  const gateway = await Gateway.start(t, { config: await startModel(t) });
+  const visitor = await Visitor.arrive(t, browser, gateway);
+  const page = await visitor.logIn();
+  await page.setViewportSize({ width: 360, height: 740 });
+  const word = "a-word-that-is-far-too-long-for-the-width-of-a-small-phone-and-has-no-place-to-break".repeat(2);
+  const card = await asked(page, word);
+  const wide = await page.evaluate(() =>
+    [...document.querySelectorAll("main *")]
+      .filter((element) => element.getClientRects().length > 0 && element.getBoundingClientRect().right > innerWidth + 0.5)
+      .map((element) => element.className),
+  );
+  assert.deepEqual(wide, []);
+  await card.getByRole("button", { name: "Allow once" }).click();
+  await page.locator(".question.settled").waitFor({ timeout: WAIT_MS });
+  visitor.satisfied();
+});
+
 test("a no with its reason reaches the model, and nothing runs", async (t) => {
   const gateway = await Gateway.start(t, { config: await startModel(t) });
   const visitor = await Visitor.arrive(t, browser, gateway);
