@@ -13,6 +13,7 @@ import { Login } from "./parts/Login";
 import { Messages } from "./parts/Messages";
 import { OtherQuestions } from "./parts/OtherQuestions";
 import { Sidebar } from "./parts/Sidebar";
+import { isPending } from "./questions";
 import { elsewhere, rows, runningRun } from "./view";
 import type { Decision } from "./wire";
 
@@ -94,7 +95,10 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
     location.hash = `#/${encodeURIComponent(session)}`;
   };
   useEscape(drawer, () => setDrawer(false));
-  useTitle(sessions.find(({ name }) => name === conversation.session)?.title);
+  useTitle(
+    sessions.find(({ name }) => name === conversation.session)?.title,
+    questions.filter(({ question }) => isPending(question)).length,
+  );
 
   return (
     <div className={drawer ? "page drawer-open" : "page"}>
@@ -171,8 +175,10 @@ function useEscape(active: boolean, act: () => void): void {
   });
 }
 
-function useTitle(title: string | undefined): void {
+/** A tab in the background says how many questions wait. */
+function useTitle(title: string | undefined, waiting: number): void {
   useEffect(() => {
-    document.title = title ? `${title} · Tidegate` : "Tidegate";
-  }, [title]);
+    const count = waiting > 0 ? `(${waiting}) ` : "";
+    document.title = count + (title ? `${title} · Tidegate` : "Tidegate");
+  }, [title, waiting]);
 }

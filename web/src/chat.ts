@@ -150,7 +150,8 @@ export class Chat {
     this.set({ questions: questions.answering(this.view.questions, id, decision.decision) });
     const answer = await this.client.call("approval.decide", decision);
     const known = this.view.questions;
-    if (answer.kind !== "ok") return this.set({ questions: questions.unanswered(known, id, answer.error) });
+    if (answer.kind === "again") return this.set({ questions: questions.lost(known, id, answer.error) });
+    if (answer.kind !== "ok") return this.set({ questions: questions.refused(known, id, answer.error) });
     const { won, approval } = answer.value;
     return this.set({ questions: won ? questions.told(known, approval) : questions.overtaken(known, approval) });
   }

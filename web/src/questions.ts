@@ -10,8 +10,10 @@ export interface Asked {
   mine?: Decision["decision"];
   /** The answer is on its way. */
   sending: boolean;
-  /** Why the answer did not count. */
+  /** Why the answer did not count, as far as we know. */
   error?: ErrorBody;
+  /** An answer of ours was lost on its way or back: it may have been the one that counted. */
+  doubt?: true;
 }
 
 export type Questions = readonly Asked[];
@@ -38,7 +40,9 @@ export function told(known: Questions, question: Question): Questions {
   const asked = known.find((other) => other.question.id === question.id);
   if (!asked) return [...known, { question, sending: false }].slice(-MOST);
   if (isPending(question) && !isPending(asked.question)) return known;
-  return replaced(known, isPending(question) ? { ...asked, question } : { ...asked, question, sending: false });
+  if (isPending(question)) return replaced(known, { ...asked, question });
+  const { error: _, ...rest } = asked;
+  return replaced(known, { ...rest, question, sending: false });
 }
 
 export function answering(known: Questions, id: string, mine: Decision["decision"]): Questions {
@@ -48,18 +52,25 @@ export function answering(known: Questions, id: string, mine: Decision["decision
   return replaced(known, { ...rest, mine, sending: true });
 }
 
-/** The answer did not get through, or may not be given. */
-export function unanswered(known: Questions, id: string, error: ErrorBody): Questions {
+/** The answer may not be given. */
+export function refused(known: Questions, id: string, error: ErrorBody): Questions {
   const asked = known.find(({ question }) => question.id === id);
-  if (!asked) return known;
+  if (!asked || !isPending(asked.question)) return known;
   const { mine: _, ...rest } = asked;
   return replaced(known, { ...rest, sending: false, error });
 }
 
-/** Another answer came first. */
+/** Nobody knows whether the answer got through. */
+export function lost(known: Questions, id: string, error: ErrorBody): Questions {
+  const asked = known.find(({ question }) => question.id === id);
+  if (!asked || !isPending(asked.question)) return known;
+  return replaced(known, { ...asked, sending: false, error, doubt: true });
+}
+
+/** Another answer came first, if it was not an earlier one of ours. */
 export function overtaken(known: Questions, question: Question): Questions {
   return told(known, question).map((asked) => {
-    if (asked.question.id !== question.id) return asked;
+    if (asked.question.id !== question.id || asked.doubt) return asked;
     const { mine: _, ...rest } = asked;
     return { ...rest, sending: false };
   });

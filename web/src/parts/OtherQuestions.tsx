@@ -15,8 +15,12 @@ interface Props {
 export function OtherQuestions({ others, decide, dismiss }: Props) {
   const say = useSentences();
   if (others.length === 0) return null;
+  const waiting = others.filter(({ question }) => isPending(question));
   return (
     <section className="others" aria-label={say("otherQuestions")}>
+      <p className="unseen" role="status">
+        {waiting.map(({ question }) => say("askTitle", { tool: question.tool })).join(" ")}
+      </p>
       {others.map((asked) => (
         <QuestionCard key={asked.question.id} asked={asked} decide={decide}>
           <span className="from">{say("askFrom", { agent: asked.question.agent, session: asked.question.session })}</span>

@@ -110,6 +110,7 @@ test("a question is shown in every tab and conversation, and an answer from else
   const card = await asked(page, "elsewhere-word");
   const id = await card.getAttribute("data-question");
   await other.locator(`.others [data-question="${id}"]`).waitFor({ timeout: WAIT_MS });
+  assert.match(await other.title(), /^\(1\) /);
   // A page that comes later finds it too.
   await page.reload();
   await question(page, "pending").waitFor({ timeout: WAIT_MS });

@@ -148,11 +148,24 @@ describe("a question", () => {
     expect(states(questions.overtaken(sent, question("a", { state: "denied" })))).toEqual(["a denied -"]);
   });
 
-  test("whose answer did not get through can be answered again", () => {
-    const error = { code: "UNREACHABLE", message: "lost" };
-    const failed = questions.unanswered(questions.answering(one, "a", "deny"), "a", error);
+  test("whose answer may not be given says why, and can be answered otherwise", () => {
+    const error = { code: "FORBIDDEN", message: "not yours" };
+    const failed = questions.refused(questions.answering(one, "a", "allow-once"), "a", error);
     expect(failed).toMatchObject([{ sending: false, error }]);
+    expect(states(failed)).toEqual(["a pending -"]);
     expect(questions.answering(failed, "a", "deny")[0]).not.toHaveProperty("error");
+  });
+
+  test("whose answer was lost may have been settled by it, also if we answer again", () => {
+    const error = { code: "UNREACHABLE", message: "lost" };
+    const lost = questions.lost(questions.answering(one, "a", "deny"), "a", error);
+    expect(lost).toMatchObject([{ mine: "deny", sending: false, error }]);
+    const denied = question("a", { state: "denied" });
+    expect(questions.told(lost, denied)[0]).not.toHaveProperty("error");
+    expect(states(questions.overtaken(questions.answering(lost, "a", "deny"), denied))).toEqual(["a denied deny"]);
+    // It was settled before we heard that the answer was lost.
+    const settled = questions.told(one, denied);
+    expect(questions.lost(settled, "a", error)).toBe(settled);
   });
 
   test("that the gateway does not list any more is gone, and settled ones are added only if they were asked here", () => {
