@@ -193,7 +193,7 @@ await picture("question-elsewhere-light", { path: "/#/tides" }, overTides);
 await picture("question-elsewhere-phone", { path: "/#/tides", viewport: PHONE, touch: true }, overTides);
 state.approvals = [];
 await picture("tools-over-dark", { path: "/#/tides", colorScheme: "dark" }, overTides);
-await picture("refused-light", { path: "/#/refused" }, (page) => page.locator(".refused").waitFor());
+await picture("refused-light", { path: "/#/refused" }, (page) => page.locator(".cannot-open").waitFor());
 await picture("starting-dark", { colorScheme: "dark" }, async (page) => {
   await idle(page);
   state.isSilent = true;

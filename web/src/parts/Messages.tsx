@@ -64,7 +64,7 @@ function Loading() {
 function Refused({ problem, openAgain }: { problem: ErrorBody; openAgain(): void }) {
   const say = useSentences();
   return (
-    <section className="refused" role="alert">
+    <section className="cannot-open" role="alert">
       <Icon name="alert" />
       <h2>{say("cannotOpen")}</h2>
       <p>{problem.message || problem.code}</p>

@@ -26,7 +26,8 @@ export class Gateway {
     const gateway = new Gateway(home, delayMs);
     test.after(async () => {
       await gateway.kill();
-      await rm(home, { recursive: true, force: true });
+      // What a killed gateway had started may write for another moment.
+      await rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     });
     await gateway.run(0);
     return gateway;
