@@ -16,7 +16,7 @@ export default defineConfig({
   server: {
     // `npm run dev` with the stand-in gateway of tests/fake-gateway.mjs, or with a real one.
     proxy: Object.fromEntries(
-      ["/api", "/login"].map((path) => [path, { target: "http://127.0.0.1:4310", changeOrigin: false }]),
+      ["/api", "/login"].map((path) => [path, { target: "http://127.0.0.1:4310", changeOrigin: false, ws: true }]),
     ),
   },
   test: { include: ["tests/unit/**/*.test.ts"] },

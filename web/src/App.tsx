@@ -3,17 +3,19 @@
  * the browser tells (address, network, visibility, other tabs).
  */
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import { type Chat, newSession, type View } from "./chat";
+import type { Chat, View } from "./chat";
 import { useSentences } from "./language";
+import { newSession } from "./names";
 import { Composer } from "./parts/Composer";
 import { ConnectionPill } from "./parts/ConnectionPill";
 import { Icon, Mark } from "./parts/Icon";
 import { Login } from "./parts/Login";
 import { Messages } from "./parts/Messages";
+import { OtherQuestions } from "./parts/OtherQuestions";
 import { Sidebar } from "./parts/Sidebar";
-import { runningRun } from "./view";
-
-const LIST_EVERY_MS = 15_000;
+import { isPending } from "./questions";
+import { elsewhere, rows, runningRun } from "./view";
+import type { Decision } from "./wire";
 
 /** The open conversation stands in the address, so that a reload and a bookmark find it. */
 export function sessionInAddress(): string {
@@ -43,15 +45,11 @@ function useBrowser(chat: Chat): void {
       const session = sessionInAddress();
       if (session !== chat.current().conversation.session) chat.open(session);
     };
-    const listing = setInterval(() => {
-      if (document.visibilityState === "visible" && chat.current().connection.state === "connected") void chat.list();
-    }, LIST_EVERY_MS);
     window.addEventListener("online", nudge);
     document.addEventListener("visibilitychange", nudge);
     window.addEventListener("storage", onStorage);
     window.addEventListener("hashchange", onHash);
     return () => {
-      clearInterval(listing);
       window.removeEventListener("online", nudge);
       document.removeEventListener("visibilitychange", nudge);
       window.removeEventListener("storage", onStorage);
@@ -65,7 +63,9 @@ function Starting({ view, chat }: { view: View; chat: Chat }) {
   return (
     <main className="starting">
       <Mark />
-      <p>{say("starting")}</p>
+      <p>
+        <i className="spin" /> {say("starting")}
+      </p>
       {view.connection.state === "waiting" && (
         <ConnectionPill connection={view.connection} reconnect={() => chat.nudge()} />
       )}
@@ -77,7 +77,8 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
   const say = useSentences();
   const [drawer, setDrawer] = useState(false);
   const narrow = useNarrow();
-  const { conversation, connection, me, sessions } = view;
+  const { conversation, connection, me, sessions, questions } = view;
+  const shown = useMemo(() => rows(conversation, questions), [conversation, questions]);
   const agent = me?.agent || "Tidegate";
   const running = runningRun(conversation);
   const verbs = useMemo(
@@ -85,6 +86,7 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
       resend: (key: string) => chat.resend(key),
       discard: (key: string) => chat.discard(key),
       ask: (text: string) => chat.send(text),
+      decide: (decision: Decision) => void chat.decide(decision),
     }),
     [chat],
   );
@@ -93,7 +95,10 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
     location.hash = `#/${encodeURIComponent(session)}`;
   };
   useEscape(drawer, () => setDrawer(false));
-  useTitle(sessions.find(({ name }) => name === conversation.session)?.title);
+  useTitle(
+    sessions.find(({ name }) => name === conversation.session)?.title,
+    questions.filter(({ question }) => isPending(question)).length,
+  );
 
   return (
     <div className={drawer ? "page drawer-open" : "page"}>
@@ -119,7 +124,15 @@ function Talk({ chat, view }: { chat: Chat; view: View }) {
           <h1>{agent}</h1>
           <ConnectionPill connection={connection} reconnect={() => chat.nudge()} />
         </header>
-        <Messages conversation={conversation} agent={agent} verbs={verbs} />
+        <Messages
+          conversation={conversation}
+          shown={shown}
+          problem={view.problem}
+          openAgain={() => chat.openAgain()}
+          agent={agent}
+          verbs={verbs}
+        />
+        <OtherQuestions others={conversation.ready ? elsewhere(shown, questions) : []} decide={verbs.decide} dismiss={(id) => chat.dismiss(id)} />
         <Composer
           key={conversation.session}
           session={conversation.session}
@@ -162,8 +175,10 @@ function useEscape(active: boolean, act: () => void): void {
   });
 }
 
-function useTitle(title: string | undefined): void {
+/** A tab in the background says how many questions wait. */
+function useTitle(title: string | undefined, waiting: number): void {
   useEffect(() => {
-    document.title = title ? `${title} · Tidegate` : "Tidegate";
-  }, [title]);
+    const count = waiting > 0 ? `(${waiting}) ` : "";
+    document.title = count + (title ? `${title} · Tidegate` : "Tidegate");
+  }, [title, waiting]);
 }

@@ -1,15 +1,9 @@
 /**
- * The gateway's HTTP API: one function a call, every outcome a value. It owns what an answer means for the caller
- * (log in, try again, give up); it never retries by itself.
+ * What goes over HTTP: logging in and out, and asking who we are. Everything else goes over the socket (gateway/).
+ * Every outcome is a value; nothing is tried again here.
  */
-import type { ErrorBody, Me, SessionRow } from "./wire";
-
-/** `again`: nothing was decided, the same call may be repeated. `final`: repeating it gives the same answer. */
-export type Answer<T> =
-  | { kind: "ok"; value: T }
-  | { kind: "login"; error: ErrorBody }
-  | { kind: "again"; error: ErrorBody; afterMs?: number }
-  | { kind: "final"; status: number; error: ErrorBody };
+import { type Answer, isOwnFault, unreachable } from "./gateway/answer";
+import type { ErrorBody, Me } from "./wire";
 
 const DEADLINE_MS = 20_000;
 
@@ -25,7 +19,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<An
     const text = await response.text();
     return { kind: "ok", value: (text === "" ? undefined : JSON.parse(text)) as T };
   } catch (cause) {
-    return { kind: "again", error: { code: "UNREACHABLE", message: String(cause) } };
+    return unreachable(String(cause));
   }
 }
 
@@ -35,16 +29,11 @@ export async function refusal(response: Response): Promise<Exclude<Answer<never>
   const { status } = response;
   if (status === 401) return { kind: "login", error };
   // A gateway that is away or busy is tried again; one that says what is wrong with the request is believed.
-  if (status === 408 || status === 429 || status === 503 || (status >= 500 && isOfNobody(error))) {
+  if (status === 408 || status === 429 || status === 503 || (status >= 500 && isOwnFault(error))) {
     const seconds = Number(response.headers.get("retry-after"));
     return seconds > 0 ? { kind: "again", error, afterMs: seconds * 1000 } : { kind: "again", error };
   }
-  return { kind: "final", status, error };
-}
-
-/** Whether the gateway itself said nothing: a proxy in front of it did, or it broke down. */
-function isOfNobody(error: ErrorBody): boolean {
-  return error.code.startsWith("HTTP_") || error.code === "INTERNAL" || error.code.startsWith("STORAGE_");
+  return { kind: "final", error };
 }
 
 async function errorBody(response: Response): Promise<ErrorBody> {
@@ -60,13 +49,6 @@ async function errorBody(response: Response): Promise<ErrorBody> {
 export const me = () => call<Me>("GET", "/me");
 export const login = (code: string) => call<void>("POST", "/login", { code });
 export const logout = () => call<void>("POST", "/logout");
-export const sessions = () => call<{ sessions: SessionRow[] }>("GET", "/sessions");
-export const abort = (runId: string) => call<void>("POST", `/runs/${encodeURIComponent(runId)}/abort`);
-
-export const post = (session: string, text: string, key: string) =>
-  call<{ runId: string }>("POST", `/sessions/${encodeURIComponent(session)}/messages`, { text, key });
-
-export const eventsPath = (session: string) => `/api/v1/sessions/${encodeURIComponent(session)}/events`;
 
 /** The code in what a person pasted: the whole link, or the code alone. */
 export function codeFrom(pasted: string): string {

@@ -1,46 +1,76 @@
 /**
- * The page's one store: who is logged in, the conversation list, the open conversation, the connection. It wires the
- * event stream and the outbox to the reducer; components read it and call its verbs. It never touches the document.
+ * The page's one store: who is logged in, the conversation list, the open conversation, what waits for an answer, the
+ * connection. It wires the gateway's client and the outbox to the reducers; components read it and call its verbs. It
+ * never touches the document.
  */
 import * as api from "./api";
+import { Client } from "./gateway/client";
+import type { Follow } from "./gateway/follow";
+import type { Connection, World } from "./gateway/link";
+import { newKey } from "./names";
 import { Outbox, OutboxStorage, type Storage, type Stored, storedEntry } from "./outbox";
+import * as questions from "./questions";
 import { type Action, type Conversation, emptyConversation, reduce } from "./state";
-import { type Connection, pauseMs, SessionStream } from "./stream";
-import type { ErrorBody, Me, SessionRow } from "./wire";
+import type { Decision, ErrorBody, Me, SessionRow } from "./wire";
 
 export interface View {
   phase: "starting" | "login" | "ready";
   me: Me | undefined;
   sessions: SessionRow[];
   conversation: Conversation;
+  questions: questions.Questions;
   connection: Connection;
   /** The run a person asked to stop and whose end has not come yet. */
   stopping: string | undefined;
+  /** Why the open conversation cannot be shown. */
+  problem: ErrorBody | undefined;
 }
 
-/** How long a connection waits for unsent messages to be tried. */
+/** How long a subscription waits for unsent messages to be tried. */
 const FLUSH_MS = 1500;
+/** Conversations in the list, and how long it stays as it is however much happens. */
+const LISTED = 200;
+const LIST_PAUSE_MS = 500;
 
 export class Chat {
   private view: View;
   private readonly listeners = new Set<() => void>();
   private readonly outbox: Outbox;
-  private stream: SessionStream | undefined;
-  private listing: Promise<void> | undefined;
-  private failures = 0;
-  private restart: ReturnType<typeof setTimeout> | undefined;
+  private readonly client: Client;
+  private follow: Follow | undefined;
+  private listing: "idle" | "reading" | "again" = "idle";
 
-  constructor(session: string, storage: Storage) {
-    const connection: Connection = { state: "connecting" };
-    const conversation = emptyConversation(session);
-    this.view = { phase: "starting", me: undefined, sessions: [], conversation, connection, stopping: undefined };
-    const toOpen = (action: Action) => (message: Stored) => this.toSession(message.session, action);
-    this.outbox = new Outbox(new OutboxStorage(storage), api.post, {
-      sending: (message) => toOpen({ type: "sending", key: message.key })(message),
-      waiting: (message) => toOpen({ type: "waiting", key: message.key })(message),
-      refused: (message, error) => toOpen({ type: "refused", key: message.key, error })(message),
-      acknowledged: (message, runId) => this.acknowledged(message, runId),
+  constructor(session: string, storage: Storage, world: World) {
+    this.view = {
+      phase: "starting",
+      me: undefined,
+      sessions: [],
+      conversation: emptyConversation(session),
+      questions: [],
+      connection: { state: "connecting" },
+      stopping: undefined,
+      problem: undefined,
+    };
+    this.client = new Client(world, {
+      connection: (connection) => this.connected(connection),
+      hello: ({ me }) => this.entered(me),
+      readAgain: () => this.readAgain(),
       loginNeeded: () => this.loginNeeded(),
+    });
+    this.client.on("sessions.changed", () => void this.list());
+    this.client.on("approval.asked", ({ approval }) => this.set({ questions: questions.told(this.view.questions, approval) }));
+    this.client.on("approval.settled", ({ approval }) => this.set({ questions: questions.told(this.view.questions, approval) }));
+    this.outbox = this.newOutbox(storage);
+  }
+
+  private newOutbox(storage: Storage): Outbox {
+    const post = (session: string, text: string, key: string) => this.client.call("message.send", { session, text, key });
+    return new Outbox(new OutboxStorage(storage), post, {
+      sending: ({ session, key }) => this.toSession(session, { type: "sending", key }),
+      waiting: ({ session, key }) => this.toSession(session, { type: "waiting", key }),
+      refused: ({ session, key }, error) => this.toSession(session, { type: "refused", key, error }),
+      acknowledged: ({ session, key }, runId) => this.toSession(session, { type: "acknowledged", key, runId }),
+      loginNeeded: () => undefined,
     });
   }
 
@@ -53,21 +83,12 @@ export class Chat {
 
   readonly current = () => this.view;
 
-  /** Asks who we are; opens the conversation, or the login screen. */
+  /** Asks who we are, so that a stranger sees the login screen and no failing socket; then connects. */
   async start(): Promise<void> {
     const answer = await api.me();
-    if (answer.kind === "ok") {
-      this.failures = 0;
-      this.set({ me: answer.value, phase: "ready" });
-      this.outbox.restore(Date.now());
-      this.open(this.view.conversation.session);
-      return;
-    }
     if (answer.kind === "login") return this.set({ phase: "login" });
-    const pause = pauseMs(this.failures, Math.random());
-    this.failures += 1;
-    this.set({ connection: { state: "waiting", until: Date.now() + pause } });
-    this.restart = setTimeout(() => void this.start(), pause);
+    if (answer.kind === "ok") this.set({ me: answer.value });
+    return this.client.start();
   }
 
   async login(pasted: string): Promise<ErrorBody | undefined> {
@@ -79,23 +100,25 @@ export class Chat {
 
   async logout(): Promise<void> {
     const answer = await api.logout();
-    if (answer.kind === "ok" || answer.kind === "login") this.loginNeeded();
+    if (answer.kind !== "ok" && answer.kind !== "login") return;
+    this.client.stop();
+    this.loginNeeded();
   }
 
   open(session: string): void {
-    this.stream?.close();
-    this.set({ conversation: reduce(this.view.conversation, { type: "open", session, unsent: this.outbox.unsent(session) }) });
-    this.stream = new SessionStream(session, {
-      beforeConnect: () => this.outbox.triedOnce(FLUSH_MS),
-      connection: (connection) => this.connected(connection),
-      event: (event) => this.onEvent(event),
-      loginNeeded: () => this.loginNeeded(),
-      unknownSession: () => {
-        this.dispatch({ type: "snapshot", data: { session, messages: [], runs: [] } });
-        this.set({ connection: { state: "connected" } });
+    this.follow?.close();
+    const conversation = reduce(this.view.conversation, { type: "open", session, unsent: this.outbox.unsent(session) });
+    this.set({ conversation, problem: undefined, questions: questions.seen(this.view.questions) });
+    this.follow = this.client.follow(session, {
+      before: () => this.outbox.triedOnce(FLUSH_MS),
+      asking: () => this.dispatch({ type: "connecting" }),
+      event: (event) => {
+        this.dispatch(event);
+        if (event.type === "snapshot") this.set({ problem: undefined });
+        if (this.view.conversation.gap) this.follow?.again();
       },
+      refused: (problem) => this.set({ problem }),
     });
-    void this.list();
   }
 
   send(text: string): void {
@@ -117,21 +140,35 @@ export class Chat {
 
   async stop(runId: string): Promise<void> {
     this.set({ stopping: runId });
-    const answer = await api.abort(runId);
+    const answer = await this.client.call("run.abort", { runId });
     if (answer.kind !== "ok" && this.view.stopping === runId) this.set({ stopping: undefined });
+  }
+
+  /** Answers a question. Of two answers the first counts; the gateway says which that was. */
+  async decide(decision: Decision): Promise<void> {
+    const { id } = decision;
+    this.set({ questions: questions.answering(this.view.questions, id, decision.decision) });
+    const answer = await this.client.call("approval.decide", decision);
+    const known = this.view.questions;
+    if (answer.kind === "again") return this.set({ questions: questions.lost(known, id, answer.error) });
+    if (answer.kind !== "ok") return this.set({ questions: questions.refused(known, id, answer.error) });
+    const { won, approval } = answer.value;
+    return this.set({ questions: won ? questions.told(known, approval) : questions.overtaken(known, approval) });
+  }
+
+  dismiss(id: string): void {
+    this.set({ questions: questions.dismissed(this.view.questions, id) });
   }
 
   /** The network or the page came back. */
   nudge(): void {
-    if (this.view.phase === "starting" && this.restart !== undefined) {
-      clearTimeout(this.restart);
-      this.restart = undefined;
-      void this.start();
-    }
-    if (this.view.phase !== "ready") return;
-    this.stream?.nudge();
-    this.outbox.flush();
-    void this.list();
+    this.client.nudge();
+  }
+
+  /** Tries again to show a conversation that could not be shown. */
+  openAgain(): void {
+    this.set({ problem: undefined });
+    this.follow?.again();
   }
 
   /** Another tab wrote to or removed from the storage. */
@@ -148,40 +185,54 @@ export class Chat {
     }
   }
 
-  /** Reads the conversation list anew; calls made meanwhile share the answer. */
-  list(): Promise<void> {
-    this.listing ??= api.sessions().then((answer) => {
-      this.listing = undefined;
-      if (answer.kind === "ok") this.set({ sessions: answer.value.sessions });
-    });
-    return this.listing;
+  private entered(me: Me): void {
+    const { phase } = this.view;
+    this.set({ me, phase: "ready" });
+    if (phase !== "ready") {
+      this.outbox.restore(Date.now());
+      this.open(this.view.conversation.session);
+    }
+    this.outbox.flush();
   }
 
-  private onEvent(event: Action): void {
-    this.dispatch(event);
-    if (event.type !== "delta") void this.list();
-    if (this.view.conversation.gap) this.stream?.reconnect();
+  private readAgain(): void {
+    void this.list();
+    void this.ask();
+  }
+
+  /** Reads the conversation list anew. What changes meanwhile is read once more, after a moment. */
+  private async list(): Promise<void> {
+    if (this.listing !== "idle") {
+      this.listing = "again";
+      return;
+    }
+    this.listing = "reading";
+    const answer = await this.client.call("sessions.list", { limit: LISTED });
+    if (answer.kind === "ok") this.set({ sessions: answer.value.sessions });
+    setTimeout(() => this.listed(), LIST_PAUSE_MS);
+  }
+
+  private listed(): void {
+    const again = this.listing === "again";
+    this.listing = "idle";
+    if (again) void this.list();
+  }
+
+  private async ask(): Promise<void> {
+    const answer = await this.client.call("approval.list", {});
+    if (answer.kind === "ok") this.set({ questions: questions.listed(this.view.questions, answer.value.approvals) });
   }
 
   private connected(connection: Connection): void {
-    if (connection.state === "connecting") this.dispatch({ type: "connecting" });
     // A pause that is over stays on show until the next try has an outcome: the notice must not flicker.
-    const first = this.view.connection.state === "connected" || !this.view.conversation.ready;
+    const first = this.view.connection.state === "connected" || this.view.phase === "login";
     if (connection.state !== "connecting" || first) this.set({ connection });
-    if (connection.state === "connected") this.outbox.flush();
-  }
-
-  private acknowledged(message: Stored, runId: string): void {
-    this.toSession(message.session, { type: "acknowledged", key: message.key, runId });
-    // A session that the gateway did not know until now has events from here on.
-    this.stream?.connectNow();
-    void this.list();
   }
 
   private loginNeeded(): void {
-    this.stream?.close();
-    this.stream = undefined;
-    this.set({ phase: "login" });
+    this.follow?.close();
+    this.follow = undefined;
+    this.set({ phase: "login", questions: [], sessions: [] });
   }
 
   private toSession(session: string, action: Action): void {
@@ -206,16 +257,4 @@ export class Chat {
     this.view = { ...this.view, ...change };
     for (const listener of this.listeners) listener();
   }
-}
-
-/** A random key; `randomUUID` exists on secure origins only, and a gateway in the home network has none. */
-export function newKey(): string {
-  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** The name of a conversation that does not exist yet. */
-export function newSession(now: number): string {
-  return `chat-${now.toString(36)}-${newKey().slice(0, 4)}`;
 }

@@ -5,12 +5,14 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App, sessionInAddress } from "./App";
 import { Chat } from "./chat";
+import { browserWorld } from "./gateway/browser";
 import { LanguageProvider } from "./language";
 import "./styles/base.css";
 import "./styles/chat.css";
+import "./styles/deeds.css";
 import "./styles/side.css";
 
-const chat = new Chat(sessionInAddress(), browserStorage());
+const chat = new Chat(sessionInAddress(), browserStorage(), browserWorld);
 void chat.start();
 
 const root = document.getElementById("root");

@@ -3,9 +3,9 @@
  * stays there until the gateway is seen to hold it, so a reload or a dead gateway loses none; it is sent under the
  * same key until there is an answer, so none arrives twice. One storage entry a message: tabs never overwrite another.
  */
-import type { Answer } from "./api";
+import type { Answer } from "./gateway/answer";
+import { pauseMs } from "./gateway/pause";
 import type { Unsent } from "./state";
-import { pauseMs } from "./stream";
 import type { ErrorBody } from "./wire";
 
 export interface Stored {

@@ -3,7 +3,8 @@
  * log lines are known by `seq`, runs by `runId`, own unsent messages by `key`. A pure reducer: it never sends, stores
  * or reads the clock.
  */
-import type { Delta, Done, ErrorBody, Line, RunEvent, RunRow, ServerEvent, Snapshot, Summary } from "./wire";
+import { type Tool, withNews } from "./tools";
+import type { Delta, Done, ErrorBody, Line, RunEvent, RunRow, ServerEvent, Snapshot, Summary, ToolNews } from "./wire";
 
 /** A message the gateway has not acknowledged yet. It may have arrived all the same: its key makes repeating safe. */
 export interface Unsent {
@@ -16,7 +17,7 @@ export interface Unsent {
 
 /**
  * A run as the page knows it. `proof` says by what: `stream` by the gateway's events, `answer` only by the answer to
- * our own POST, `stale` by an answer from before the present connection. A new snapshot that does not name a stale
+ * our own message, `stale` by an answer from before the present subscription. A new snapshot that does not name a stale
  * one has it in the part of the log that is not shown.
  */
 export interface Run extends RunRow {
@@ -32,6 +33,8 @@ export interface Conversation {
   summaries: Summary[];
   runs: Run[];
   unsent: Unsent[];
+  /** What each run used, by its id. */
+  tools: Record<string, Tool[]>;
   /** Runs known to be answered and in the log: later words about them change nothing. */
   done: string[];
   /** Set when a delta is missing: only a new snapshot can mend it. */
@@ -50,7 +53,7 @@ export type Action =
   | { type: "dropped"; key: string };
 
 export function emptyConversation(session: string, unsent: Unsent[] = []): Conversation {
-  return { session, ready: false, lines: [], summaries: [], runs: [], unsent, done: [], gap: false };
+  return { session, ready: false, lines: [], summaries: [], runs: [], unsent, tools: {}, done: [], gap: false };
 }
 
 export function reduce(state: Conversation, action: Action): Conversation {
@@ -60,11 +63,13 @@ export function reduce(state: Conversation, action: Action): Conversation {
     case "connecting":
       return { ...state, gap: false, runs: state.runs.map(aged) };
     case "snapshot":
-      return onSnapshot(state, action.data);
+      return onSnapshot(state, action.data, action.after);
     case "run":
       return onRun(state, action.data);
     case "delta":
       return onDelta(state, action.data);
+    case "tool":
+      return onTool(state, action.data);
     case "done":
       return onDone(state, action.data);
     case "typed":
@@ -86,11 +91,15 @@ function aged(run: Run): Run {
   return run.proof === "answer" ? { ...run, proof: "stale" } : run;
 }
 
-/** A snapshot replaces everything derived. What was acknowledged while it was on its way is not in it yet: kept. */
-function onSnapshot(state: Conversation, snapshot: Snapshot): Conversation {
+/**
+ * A snapshot replaces everything derived; one of the lines after `after` leaves those before. What was acknowledged while
+ * it was on its way is not in it yet: kept.
+ */
+function onSnapshot(state: Conversation, snapshot: Snapshot, after = 0): Conversation {
   if (snapshot.session !== state.session) return state;
-  const lines = bySeq([], snapshot.messages);
-  const summaries = bySeq([], snapshot.summaries ?? []);
+  const isKept = ({ seq }: { seq: number }) => seq <= after;
+  const lines = bySeq(state.lines.filter(isKept), snapshot.messages);
+  const summaries = bySeq(state.summaries.filter(isKept), snapshot.summaries ?? []);
   const runs: Run[] = [];
   for (const run of snapshot.runs) {
     if (!runs.some((known) => known.runId === run.runId)) runs.push({ ...run, proof: "stream" });
@@ -100,7 +109,8 @@ function onSnapshot(state: Conversation, snapshot: Snapshot): Conversation {
   // The snapshot may be younger than the events behind it: those of an answered run change nothing any more.
   const answered = lines.filter(({ role, runId }) => role === "assistant" && !runs.some((run) => run.runId === runId));
   const done = [...new Set(answered.map(({ runId }) => runId))];
-  return arrived({ ...state, ready: true, lines, summaries, runs: [...runs, ...late], done, gap: false });
+  const tools = Object.fromEntries(Object.entries(state.tools).filter(([runId]) => named.has(runId)));
+  return arrived({ ...state, ready: true, lines, summaries, runs: [...runs, ...late], tools, done, gap: false });
 }
 
 function onRun(state: Conversation, event: RunEvent): Conversation {
@@ -129,6 +139,14 @@ function onDelta(state: Conversation, delta: Delta): Conversation {
   return withRun(state, { ...run, attempt: delta.attempt, state: "running", partial });
 }
 
+/** Tools change nothing in the log: what is missed of them is not shown, and told again from a run's beginning. */
+function onTool(state: Conversation, news: ToolNews): Conversation {
+  if (!state.ready) return state;
+  const before = state.tools[news.runId] ?? [];
+  const after = withNews(before, news);
+  return after === before ? state : { ...state, tools: { ...state.tools, [news.runId]: after } };
+}
+
 /** The committed lines take the place of the provisional bubble. A run that ended badly stays to say so. */
 function onDone(state: Conversation, event: Done): Conversation {
   const lines = bySeq(state.lines, event.messages);
@@ -146,7 +164,7 @@ function onTyped(state: Conversation, message: Unsent): Conversation {
   return known ? state : { ...state, unsent: [...state.unsent, message] };
 }
 
-/** The answer to our POST: from here on the gateway keeps the message, and its run stands in for it. */
+/** The answer to our message: from here on the gateway keeps the message, and its run stands in for it. */
 function onAcknowledged(state: Conversation, key: string, runId: string): Conversation {
   const message = state.unsent.find((known) => known.key === key);
   const unsent = state.unsent.filter((known) => known.key !== key);
@@ -162,7 +180,7 @@ function onAcknowledged(state: Conversation, key: string, runId: string): Conver
 
 /** Own messages that the gateway is seen to hold are no longer unsent. */
 function arrived(state: Conversation): Conversation {
-  const keys = new Set<string | undefined>([...state.runs, ...state.lines].map(({ key }) => key));
+  const keys = new Set<string | null | undefined>(state.runs.map(({ key }) => key));
   const unsent = state.unsent.filter((message) => !keys.has(message.key));
   return unsent.length === state.unsent.length ? state : { ...state, unsent };
 }

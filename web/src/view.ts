@@ -2,7 +2,9 @@
  * The rows a reader sees, computed from a conversation: who spoke, in which order, and how each own message fares.
  * Pure; it owns the order of lines, failed runs, waiting runs and unsent messages on the screen.
  */
+import { type Asked, isPending, type Questions } from "./questions";
 import { type Conversation, isOver, type Run, type Unsent } from "./state";
+import type { Tool } from "./tools";
 import type { ErrorBody, Line, Summary } from "./wire";
 
 export type Status =
@@ -35,7 +37,15 @@ export interface AgentRow {
   runId: string;
   text: string;
   at: number;
-  phase: "thinking" | "streaming" | "final";
+  /** `over`: the run ended without a word; what it did is all there is to show. */
+  phase: "thinking" | "streaming" | "final" | "over";
+  tools: ToolRow[];
+  questions: Asked[];
+}
+
+/** `unknown`: the run went on or ended without telling what came of the call. */
+export interface ToolRow extends Omit<Tool, "state"> {
+  state: Tool["state"] | "asking" | "unknown";
 }
 
 /** Nobody's words: the conversation was summed up here. */
@@ -55,7 +65,12 @@ function isLater(a: { runId: string; at: number }, b: { runId: string; at: numbe
   return a.at > b.at;
 }
 
-export function rows(conversation: Conversation): Row[] {
+export function rows(conversation: Conversation, questions: Questions = []): Row[] {
+  return withRetry(withDeeds(spoken(conversation), conversation, questions));
+}
+
+/** What was said, and how it stands. */
+function spoken(conversation: Conversation): Row[] {
   const { lines, summaries, runs, unsent } = conversation;
   const byId = new Map(runs.map((run) => [run.runId, run]));
   const asked = new Set(lines.filter(({ role }) => role === "user").map(({ runId }) => runId));
@@ -82,7 +97,29 @@ export function rows(conversation: Conversation): Row[] {
   out.push(...notes(summaries, lines.at(-1)?.seq ?? 0, Number.POSITIVE_INFINITY));
   for (const run of [...over, ...active]) out.push(...runRows(run, asked, answered));
   out.push(...unsent.map(unsentRow));
-  return withRetry(out);
+  return out;
+}
+
+/** Puts what a run did, and what it asks, at its first words. One that did something and said nothing keeps its place. */
+function withDeeds(out: Row[], { runs, tools }: Conversation, questions: Questions): Row[] {
+  const shown = new Set<string>();
+  return out.filter((row) => {
+    if (row.speaker !== "agent") return true;
+    if (!shown.has(row.runId)) {
+      shown.add(row.runId);
+      const run = runs.find(({ runId }) => runId === row.runId);
+      row.questions = questions.filter(({ question }) => question.run === row.runId);
+      row.tools = (tools[row.runId] ?? []).map((tool) => toolRow(tool, run, row.questions));
+    }
+    return row.phase !== "over" || row.tools.length + row.questions.length > 0;
+  });
+}
+
+function toolRow(tool: Tool, run: Run | undefined, questions: Asked[]): ToolRow {
+  if (tool.state !== "running") return tool;
+  if (!run || isOver(run) || tool.attempt < run.attempt) return { ...tool, state: "unknown" };
+  const waits = questions.some(({ question }) => isPending(question) && question.tool === tool.name);
+  return waits ? { ...tool, state: "asking" } : tool;
 }
 
 /** The notes between two lines of the log. */
@@ -106,7 +143,7 @@ function byTurn(a: Run, b: Run): number {
 
 function lineRow(line: Line, run: Run | undefined, answered: Set<string>): Row {
   if (line.role === "assistant") {
-    return { speaker: "agent", id: `l${line.seq}`, runId: line.runId, text: line.text, at: line.at, phase: "final" };
+    return agentRow(`l${line.seq}`, line, line.text, "final");
   }
   const status = run ? runStatus(run) : answered.has(line.runId) ? "answered" : "interrupted";
   const row: UserRow = { speaker: "user", id: `l${line.seq}`, text: line.text, at: line.at, status, retry: false };
@@ -122,15 +159,14 @@ function runRows(run: Run, asked: Set<string>, answered: Set<string>): Row[] {
     out.push(run.error ? { ...row, error: run.error } : row);
   }
   const said = run.partial?.text ?? "";
-  if (isOver(run)) {
-    if (said !== "" && !answered.has(runId)) {
-      out.push({ speaker: "agent", id: `a${runId}`, runId, text: said, at, phase: "final" });
-    }
-  } else if (run.state === "running") {
-    const phase = said === "" ? "thinking" : "streaming";
-    out.push({ speaker: "agent", id: `a${runId}`, runId, text: said, at, phase });
-  }
+  const phase = !isOver(run) ? (said === "" ? "thinking" : "streaming") : said === "" ? "over" : "final";
+  const hasWords = isOver(run) ? !answered.has(runId) : run.state === "running";
+  if (hasWords) out.push(agentRow(`a${runId}`, run, said, phase));
   return out;
+}
+
+function agentRow(id: string, { runId, at }: { runId: string; at: number }, text: string, phase: AgentRow["phase"]): AgentRow {
+  return { speaker: "agent", id, runId, text, at, phase, tools: [], questions: [] };
 }
 
 function unsentRow(message: Unsent): UserRow {
@@ -141,12 +177,18 @@ function unsentRow(message: Unsent): UserRow {
 
 function runStatus(run: Run): Status {
   switch (run.state) {
+    // What joined another run is answered by that one.
     case "completed":
+    case "joined":
       return "answered";
     case "aborted":
       return "stopped";
-    default:
+    case "queued":
+    case "running":
+    case "failed":
       return run.state;
+    default:
+      return "interrupted";
   }
 }
 
@@ -159,6 +201,15 @@ function withRetry(out: Row[]): Row[] {
     later.add(row.text);
   }
   return out;
+}
+
+/**
+ * Questions that belong to none of the rows: another conversation's, or of no conversation. Those that somebody else
+ * answered need no eye here.
+ */
+export function elsewhere(shown: Row[], questions: Questions): Asked[] {
+  const here = new Set(shown.flatMap((row) => (row.speaker === "agent" ? row.questions : [])));
+  return questions.filter((asked) => !here.has(asked) && (isPending(asked.question) || asked.mine !== undefined));
 }
 
 /** The run that can be stopped, if any. */

@@ -1,91 +1,52 @@
 /**
- * The shapes the gateway speaks at `/api/v1`, as the page reads them. No behaviour lives here.
+ * What the gateway says, by the names the page uses. The shapes are generated from the gateway's own (gateway/methods.ts);
+ * no behaviour lives here.
  */
+import type { NativeEvents as Events, NativeMethods as Methods } from "./gateway/methods";
 
-export type RunState = "queued" | "running" | "completed" | "failed" | "aborted" | "interrupted";
+type EventName = Extract<keyof Events, `session.${string}`>;
 
+export type Me = Methods["me.get"]["result"];
+export type SessionRow = Methods["sessions.list"]["result"]["sessions"][number];
+export type Question = Events["approval.asked"]["approval"];
+export type Decision = Methods["approval.decide"]["params"];
+export type Cursor = { sessionId: string; seq: number };
+
+export type Snapshot = Events["session.snapshot"];
+/** A line of the durable log. */
+export type Line = Snapshot["messages"][number];
+/** Here the agent's memory of what came before became a summary; readers still see all of it. */
+export type Summary = { seq: number; at: number };
+export type RunRow = Snapshot["runs"][number];
+export type RunEvent = Events["session.run"];
+/** More of a provisional answer: the first delta of an attempt is number 1. */
+export type Delta = Events["session.delta"];
+export type Done = Events["session.done"];
+export type ToolNews = Events["session.tool"];
+
+/** An error as the page shows it: the gateway's, or one of its own. */
 export interface ErrorBody {
   code: string;
   message: string;
-  hint?: string;
+  hint?: string | null;
 }
 
-/** Who answers here: `GET /api/v1/me`. */
-export interface Me {
-  name: string;
-  version: string;
-  agent: string;
-}
-
-/** One row of the conversation list: `GET /api/v1/sessions`. */
-export interface SessionRow {
-  name: string;
-  title: string;
-  updatedAt: number;
-  running: boolean;
-}
-
-/** A line of the durable log. `key` is the idempotency key of the message that began the run, where known. */
-export interface Line {
-  seq: number;
-  role: "user" | "assistant";
-  text: string;
-  at: number;
-  runId: string;
-  key?: string;
-}
-
-/** Here the agent's memory of what came before became a summary; readers still see all of it. */
-export interface Summary {
-  seq: number;
-  at: number;
-}
-
-/** What a run has said so far; `seq` is the number of the last delta in it, and the first delta is number 1. */
-export interface Partial {
-  text: string;
-  seq: number;
-}
-
-/** A change of a run's state. `text` is what the person wrote. */
-export interface RunEvent {
-  runId: string;
-  state: RunState;
-  text: string;
-  key?: string;
-  at: number;
-  attempt: number;
-  error?: ErrorBody;
-}
-
-export interface RunRow extends RunEvent {
-  partial: Partial | null;
-}
-
-export interface Snapshot {
-  session: string;
-  messages: Line[];
-  /** Absent when there are none. */
-  summaries?: Summary[];
-  runs: RunRow[];
-}
-
-export interface Delta {
-  runId: string;
-  attempt: number;
-  seq: number;
-  text: string;
-}
-
-export interface Done {
-  runId: string;
-  messages: Line[];
-  summaries?: Summary[];
-}
-
-/** Everything the event stream of a session says, by the name of the event. */
+/**
+ * Everything a subscription to a conversation says. `after`: a partial snapshot has only the lines after this one; those
+ * before it stay.
+ */
 export type ServerEvent =
-  | { type: "snapshot"; data: Snapshot }
+  | { type: "snapshot"; data: Snapshot; after?: number }
   | { type: "run"; data: RunEvent }
   | { type: "delta"; data: Delta }
+  | { type: "tool"; data: ToolNews }
   | { type: "done"; data: Done };
+
+/** The events of a subscription the page acts on; others are for other readers. */
+export const TOLD: Partial<Record<EventName, ServerEvent["type"]>> = {
+  "session.snapshot": "snapshot",
+  "session.run": "run",
+  "session.delta": "delta",
+  "session.tool": "tool",
+  "session.done": "done",
+};

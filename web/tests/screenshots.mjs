@@ -8,7 +8,7 @@ import { fakeGateway } from "./fake-gateway.mjs";
 
 const FOLDER = fileURLToPath(new URL("./shots/", import.meta.url));
 const WIDE = { width: 1180, height: 780 };
-const PHONE = { width: 390, height: 780 };
+const PHONE = { width: 360, height: 740 };
 const minutes = (n) => Date.now() - n * 60_000;
 const failed = {
   runId: "01890000-0000-7000-8000-000000000009",
@@ -20,8 +20,80 @@ const failed = {
   error: { code: "MODEL_UNAVAILABLE", message: "the model did not answer in 60 s", hint: "Try again, or run `tidegate models test`." },
 };
 
+const working = {
+  runId: "01890000-0000-7000-8000-000000000021",
+  state: "running",
+  text: "Are the tests green? If so, push the branch.",
+  at: minutes(1),
+  attempt: 1,
+  partial: { text: "All 214 tests pass. I push the branch now.", seq: 1 },
+};
+const done = "01890000-0000-7000-8000-000000000022";
+const TOOLS = [
+  ["read", "docs/release.md", true, "# Release\n\n1. Run the tests.\n2. Push the branch.", 12],
+  ["exec", "cargo nextest run --workspace", true, "Summary: 214 tests run: 214 passed", 48_200],
+  ["web_fetch", "https://ci.example.org/status", false, "the host did not answer in 10 s", 10_000],
+  ["exec", "git push origin release/2.4"],
+];
+const question = {
+  id: "01890000-0000-7000-8000-000000000031",
+  agent: "main",
+  session: "main/gate",
+  run: working.runId,
+  tool: "exec",
+  state: "pending",
+  requester: "model",
+  reason: "git push changes things elsewhere, and no rule allows it yet",
+  args: { command: "git push origin release/2.4" },
+  commands: ["/usr/bin/git push origin release/2.4"],
+  shell: false,
+  cwd: "/home/marina/harbour",
+  env: [],
+  subjects: ["path .", "host git.example.org"],
+  rule: "/usr/bin/git push origin release/2.4",
+  prefix: { words: 1, rule: "/usr/bin/git push …" },
+  createdAt: minutes(0),
+  expiresAt: minutes(-5),
+};
+const edit = {
+  ...question,
+  id: "01890000-0000-7000-8000-000000000032",
+  session: "agent:main:telegram:direct:4711",
+  run: "01890000-0000-7000-8000-000000000099",
+  tool: "edit",
+  reason: "writing outside of the workspace asks every time",
+  args: { path: "/etc/motd" },
+  commands: [],
+  cwd: undefined,
+  subjects: ["path /etc/motd"],
+  preview: "--- a/etc/motd\n+++ b/etc/motd\n@@ -1,2 +1,2 @@\n Welcome to the harbour.\n-High water at 14:10.\n+High water at 02:35.",
+  rule: undefined,
+  prefix: undefined,
+};
+
+/** What the tools of a run did, as its subscribers hear it. */
+function tellTools(name, runId, tools) {
+  for (const [index, [tool, gist, ok, text, durationMs]] of tools.entries()) {
+    const call = { runId, attempt: 1, callId: `c${index}` };
+    tell(name, "session.tool", { ...call, phase: "start", name: tool, gist });
+    if (text !== undefined) tell(name, "session.tool", { ...call, phase: "result", name: tool, ok, text, durationMs });
+  }
+}
+
 function conversations() {
+  const at = minutes(20);
+  const text = "The lock is at **4.1 m**, and the gate opens at 02:35. I wrote it down in `tides.md`.";
   return {
+    gate: { title: "Push the release branch", messages: [], runs: [working], updatedAt: minutes(1) },
+    tides: {
+      title: "When does the gate open?",
+      messages: [
+        { seq: 1, role: "user", text: "When does the gate open tonight? Write it down.", at, runId: done },
+        { seq: 2, role: "assistant", text, at, runId: done },
+      ],
+      runs: [],
+      updatedAt: minutes(20),
+    },
     main: { title: "Plan my day around three tasks", messages: [], runs: [], updatedAt: Date.now() },
     kiel: { title: "Weather at the harbour", messages: [], runs: [failed], updatedAt: minutes(3) },
     zh: { title: "潮汐时间表", messages: [], runs: [], updatedAt: minutes(300) },
@@ -31,7 +103,7 @@ function conversations() {
 
 await mkdir(FOLDER, { recursive: true });
 const browser = await launch();
-const { server, state } = fakeGateway({ delayMs: 15, sessions: conversations() });
+const { server, state, tell } = fakeGateway({ delayMs: 15, sessions: conversations() });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const origin = `http://127.0.0.1:${server.address().port}`;
 
@@ -86,12 +158,49 @@ await picture("phone-drawer-dark", { viewport: PHONE, touch: true, colorScheme: 
 });
 await picture("reconnecting-light", {}, async (page) => {
   await finals(page, 2);
-  for (const stream of state.streams) stream.response.destroy();
-  await page.route("**/api/**", (route) => route.abort());
+  state.away = true;
+  for (const { socket } of state.sockets) socket.destroy();
   await ask(page, "Are you still there?");
   await page.locator('[data-status="waiting"]').waitFor();
   await page.locator(".pill.waiting", { hasText: /in [2-9]/ }).waitFor();
 });
+state.away = false;
+const gate = { path: "/#/gate" };
+const atWork = (act = async () => undefined) => async (page) => {
+  await idle(page);
+  await page.locator('[data-run]').waitFor();
+  tellTools("gate", working.runId, TOOLS);
+  await page.locator('[data-tool="web_fetch"][data-state="failed"]').waitFor();
+  await act(page);
+};
+await picture("tools-light", gate, atWork((page) => page.locator('[data-tool="web_fetch"] summary').click()));
+state.approvals = [question];
+await picture("question-light", gate, atWork());
+await picture("question-dark", { ...gate, colorScheme: "dark" }, atWork((page) => page.getByRole("button", { name: "Deny and say why" }).click()));
+await picture("question-phone-light", { ...gate, viewport: PHONE, touch: true }, atWork());
+await picture("question-phone-dark-zh", { ...gate, viewport: PHONE, touch: true, colorScheme: "dark", locale: "zh-CN" }, atWork());
+await picture("question-answered-light", gate, atWork(async (page) => {
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.locator(".question.settled").waitFor();
+}));
+state.approvals = [edit];
+const overTides = async (page) => {
+  await finals(page, 1);
+  tellTools("tides", done, [...TOOLS.slice(0, 3), ["write", "tides.md", true, "wrote 1 line", 8]]);
+  await page.locator(".deeds > summary").click();
+};
+await picture("question-elsewhere-light", { path: "/#/tides" }, overTides);
+await picture("question-elsewhere-phone", { path: "/#/tides", viewport: PHONE, touch: true }, overTides);
+state.approvals = [];
+await picture("tools-over-dark", { path: "/#/tides", colorScheme: "dark" }, overTides);
+await picture("refused-light", { path: "/#/refused" }, (page) => page.locator(".cannot-open").waitFor());
+await picture("starting-dark", { colorScheme: "dark" }, async (page) => {
+  await idle(page);
+  state.isSilent = true;
+  await page.reload();
+  await page.locator(".starting").waitFor();
+});
+state.isSilent = false;
 state.loggedIn = false;
 await picture("login-light", {}, (page) => page.locator("#code").waitFor());
 await picture("login-phone-dark-zh", { viewport: PHONE, colorScheme: "dark", locale: "zh-CN" }, async (page) => {

@@ -1,9 +1,9 @@
 /**
  * How the page stands with the gateway, in one small pill; while it waits, pressing it tries at once.
  */
-import { useEffect, useState } from "react";
+import type { Connection } from "../gateway/link";
 import { useSentences } from "../language";
-import type { Connection } from "../stream";
+import { useSecondsUntil } from "./seconds";
 
 export function ConnectionPill({ connection, reconnect }: { connection: Connection; reconnect(): void }) {
   const say = useSentences();
@@ -21,15 +21,4 @@ export function ConnectionPill({ connection, reconnect }: { connection: Connecti
       <i /> {text}
     </button>
   );
-}
-
-function useSecondsUntil(until: number | undefined): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    if (until === undefined) return undefined;
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), 250);
-    return () => clearInterval(timer);
-  }, [until]);
-  return until === undefined ? 0 : Math.max(0, Math.ceil((until - now) / 1000));
 }

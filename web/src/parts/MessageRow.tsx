@@ -5,11 +5,15 @@ import { memo } from "react";
 import type { Language } from "../catalogue";
 import { useLanguage, useSentences } from "../language";
 import { Markdown } from "../markdown/Markdown";
+import { isPending } from "../questions";
 import type { AgentRow, NoteRow, Row, Status, UserRow } from "../view";
 import { CopyButton } from "./CopyButton";
 import { Icon, type IconName, Mark } from "./Icon";
+import { type Decide, QuestionCard } from "./QuestionCard";
+import { Tools } from "./Tools";
 
 export interface RowVerbs {
+  decide: Decide;
   resend(key: string): void;
   discard(key: string): void;
   ask(text: string): void;
@@ -26,7 +30,7 @@ function Rendered({ row, agent, verbs }: Props) {
     case "user":
       return <Own row={row} verbs={verbs} />;
     case "agent":
-      return <Answer row={row} agent={agent} />;
+      return <Answer row={row} agent={agent} verbs={verbs} />;
     case "note":
       return <Note row={row} agent={agent} />;
   }
@@ -96,27 +100,21 @@ function StatusNote({ row }: { row: UserRow }) {
   }
 }
 
-function Answer({ row, agent }: { row: AgentRow; agent: string }) {
+function Answer({ row, agent, verbs }: { row: AgentRow; agent: string; verbs: RowVerbs }) {
   const say = useSentences();
+  const isOver = row.phase === "final" || row.phase === "over";
   return (
     <article className="row answer" data-speaker="agent" data-phase={row.phase} data-run={row.runId} aria-label={agent}>
       <header>
         <Mark />
         <span className="name">{agent}</span>
-        {row.phase === "final" && <Time at={row.at} />}
+        {isOver && <Time at={row.at} />}
       </header>
-      {row.phase === "thinking" ? (
-        <p className="thinking">
-          <span className="unseen">{say("thinking", { agent })}</span>
-          <i />
-          <i />
-          <i />
-        </p>
-      ) : row.phase === "final" && row.text === "" ? (
-        <p className="silent">{say("silent")}</p>
-      ) : (
-        <Markdown text={row.text} tail={row.phase === "streaming" ? <span className="caret" /> : undefined} />
-      )}
+      {row.tools.length > 0 && <Tools tools={row.tools} isOver={isOver} />}
+      <Words row={row} agent={agent} />
+      {row.questions.map((asked) => (
+        <QuestionCard key={asked.question.id} asked={asked} decide={verbs.decide} />
+      ))}
       {row.phase === "final" && row.text !== "" && (
         <footer>
           <CopyButton text={row.text} label={say("copy")} />
@@ -124,6 +122,30 @@ function Answer({ row, agent }: { row: AgentRow; agent: string }) {
       )}
     </article>
   );
+}
+
+function Words({ row, agent }: { row: AgentRow; agent: string }) {
+  const say = useSentences();
+  // Then it is the reader's turn, and nothing comes.
+  const waits = row.questions.some(({ question }) => isPending(question));
+  switch (row.phase) {
+    case "over":
+      return null;
+    case "streaming":
+      return <Markdown text={row.text} tail={waits ? undefined : <span className="caret" />} />;
+    case "final":
+      return row.text === "" ? <p className="silent">{say("silent")}</p> : <Markdown text={row.text} />;
+    case "thinking":
+      if (waits) return null;
+      return (
+        <p className="thinking">
+          <span className="unseen">{say("thinking", { agent })}</span>
+          <i />
+          <i />
+          <i />
+        </p>
+      );
+  }
 }
 
 function Note({ row, agent }: { row: NoteRow; agent: string }) {

@@ -2,16 +2,22 @@
  * The conversation's rows. It keeps the newest in view while the reader is at the end, leaves them alone when they
  * scrolled up, and tells a screen reader of finished answers, not of every word.
  */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useSentences } from "../language";
 import type { Conversation } from "../state";
-import { type Row, rows } from "../view";
+import { isPending } from "../questions";
+import type { ErrorBody } from "../wire";
+import type { Row } from "../view";
 import { EmptyState } from "./EmptyState";
 import { Icon } from "./Icon";
 import { MessageRow, type RowVerbs } from "./MessageRow";
 
 interface Props {
   conversation: Conversation;
+  shown: Row[];
+  /** Why the conversation cannot be shown. */
+  problem: ErrorBody | undefined;
+  openAgain(): void;
   agent: string;
   verbs: RowVerbs;
 }
@@ -19,9 +25,8 @@ interface Props {
 /** Closer to the end than this counts as being there. */
 const NEAR_PX = 80;
 
-export function Messages({ conversation, agent, verbs }: Props) {
+export function Messages({ conversation, shown, problem, openAgain, agent, verbs }: Props) {
   const say = useSentences();
-  const shown = useMemo(() => rows(conversation), [conversation]);
   const scroller = useRef<HTMLDivElement>(null);
   const { atEnd, toEnd } = useEnd(scroller, conversation.session, shown);
   const empty = conversation.ready && shown.length === 0;
@@ -29,7 +34,8 @@ export function Messages({ conversation, agent, verbs }: Props) {
     <div className="messages-frame">
       <div className="messages" ref={scroller} tabIndex={-1}>
         <div className="column" aria-busy={!conversation.ready}>
-          {!conversation.ready && shown.length === 0 && <p className="loading">{say("loading")}</p>}
+          {problem && <Refused problem={problem} openAgain={openAgain} />}
+          {!conversation.ready && !problem && shown.length === 0 && <Loading />}
           {empty && <EmptyState agent={agent} ask={verbs.ask} />}
           {shown.map((row) => (
             <MessageRow key={row.id} row={row} agent={agent} verbs={verbs} />
@@ -43,6 +49,30 @@ export function Messages({ conversation, agent, verbs }: Props) {
         </button>
       )}
     </div>
+  );
+}
+
+function Loading() {
+  const say = useSentences();
+  return (
+    <p className="loading">
+      <i className="spin" /> {say("loading")}
+    </p>
+  );
+}
+
+function Refused({ problem, openAgain }: { problem: ErrorBody; openAgain(): void }) {
+  const say = useSentences();
+  return (
+    <section className="cannot-open" role="alert">
+      <Icon name="alert" />
+      <h2>{say("cannotOpen")}</h2>
+      <p>{problem.message || problem.code}</p>
+      {problem.hint && <p>{problem.hint}</p>}
+      <button type="button" className="small" onClick={openAgain}>
+        <Icon name="retry" /> {say("retry")}
+      </button>
+    </section>
   );
 }
 
@@ -93,11 +123,13 @@ function Announcer({ shown, agent, ready, session }: { shown: Row[]; agent: stri
   const known = useRef<{ session: string; id: string } | undefined>(undefined);
   useEffect(() => {
     if (!ready) return;
-    const id = last ? `${last.id}${last.speaker === "agent" ? last.phase : ""}` : "";
+    const question = last?.speaker === "agent" ? last.questions.find((asked) => isPending(asked.question))?.question : undefined;
+    const id = last ? `${last.id}${last.speaker === "agent" ? last.phase : ""}${question?.id ?? ""}` : "";
     const first = known.current?.session !== session;
     const same = known.current?.id === id;
     known.current = { session, id };
     if (first || same || last?.speaker !== "agent") return;
+    if (question) return setSaid(say("askTitle", { tool: question.tool }));
     setSaid(last.phase === "final" ? say("answerFrom", { agent, text: last.text || say("silent") }) : say("thinking", { agent }));
   }, [last, ready, session, agent, say]);
   return (

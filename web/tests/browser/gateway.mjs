@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -19,13 +19,15 @@ function program() {
 }
 
 export class Gateway {
-  /** `delayMs`: how long the offline model waits before each piece of its answer. */
-  static async start(test, { delayMs = 0 } = {}) {
+  /** `delayMs`: how long the offline model waits before each piece of its answer. `config`: what the home is set to. */
+  static async start(test, { delayMs = 0, config } = {}) {
     const home = await mkdtemp(join(tmpdir(), "tidegate-web-"));
+    if (config) await writeFile(join(home, "config.json5"), JSON.stringify(config), { mode: 0o600 });
     const gateway = new Gateway(home, delayMs);
     test.after(async () => {
       await gateway.kill();
-      await rm(home, { recursive: true, force: true });
+      // What a killed gateway had started may write for another moment.
+      await rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     });
     await gateway.run(0);
     return gateway;
@@ -64,11 +66,17 @@ export class Gateway {
     await this.run(Number(new URL(this.origin).port));
   }
 
+  /** What a command of the program prints, run beside the gateway in the same home. */
+  async command(...words) {
+    const { stdout } = await promisify(execFile)(program(), words, { env: this.env });
+    return stdout;
+  }
+
   /** Another login link. */
   async newLink() {
-    const { stdout } = await promisify(execFile)(program(), ["gateway", "link"], { env: this.env });
-    const found = /https?:\/\/\S*code=[^\s"']+/.exec(stdout);
-    if (!found) throw new Error(`gateway link printed no link: ${stdout}`);
+    const printed = await this.command("gateway", "link");
+    const found = /https?:\/\/\S*code=[^\s"']+/.exec(printed);
+    if (!found) throw new Error(`gateway link printed no link: ${printed}`);
     return found[0];
   }
 }

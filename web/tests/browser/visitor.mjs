@@ -46,10 +46,15 @@ export class Visitor {
     page.on("request", (request) => {
       if (new URL(request.url()).origin !== this.gateway.origin) this.complaints.add(`request to ${request.url()}`);
     });
+    page.on("websocket", (socket) => {
+      const { host, pathname } = new URL(socket.url());
+      const own = new URL(this.gateway.origin).host;
+      if (host !== own || pathname !== "/api/v1/socket") this.complaints.add(`socket to ${socket.url()}`);
+    });
     page.on("console", (message) => {
       const text = message.text();
       const refused = /^Failed to load resource: the server responded with a status of (401|503)/.test(text);
-      const away = this.outages && /^Failed to load resource: net::ERR_/.test(text);
+      const away = this.outages && /^(Failed to load resource: net::ERR_|WebSocket connection to )/.test(text);
       if (["error", "warning"].includes(message.type()) && !refused && !away) this.complaints.add(`console: ${text}`);
     });
   }

@@ -2,7 +2,7 @@
  * Short ways to write a conversation's events in tests, and to read what a reader would see.
  */
 import { type Action, emptyConversation, reduce, type Conversation } from "../../src/state";
-import type { Line, RunEvent, RunRow, RunState, Snapshot } from "../../src/wire";
+import type { Line, RunEvent, RunRow, Snapshot } from "../../src/wire";
 import { rows } from "../../src/view";
 
 /** Run ids that carry their order, as the gateway's do. */
@@ -12,11 +12,11 @@ export function line(seq: number, role: Line["role"], text: string, run: number)
   return { seq, role, text, at: seq * 100, runId: id(run) };
 }
 
-export function run(n: number, state: RunState, more: { [K in keyof RunRow]?: RunRow[K] } = {}): RunRow {
+export function run(n: number, state: RunRow["state"], more: { [K in keyof RunRow]?: RunRow[K] } = {}): RunRow {
   return { runId: id(n), state, text: `q${n}`, key: `k${n}`, at: n * 100, attempt: 1, partial: null, ...more };
 }
 
-export function runEvent(n: number, state: RunState, more: { [K in keyof RunEvent]?: RunEvent[K] } = {}): Action {
+export function runEvent(n: number, state: RunRow["state"], more: { [K in keyof RunEvent]?: RunEvent[K] } = {}): Action {
   const { partial: _, ...data } = run(n, state);
   return { type: "run", data: { ...data, ...more } };
 }
@@ -31,7 +31,7 @@ export const delta = (n: number, attempt: number, seq: number, text: string): Ac
   data: { runId: id(n), attempt, seq, text },
 });
 
-export const done = (n: number, ...messages: Line[]): Action => ({ type: "done", data: { runId: id(n), messages } });
+export const done = (n: number, ...messages: Line[]): Action => ({ type: "done", data: { runId: id(n), sessionId: "log-1", messages } });
 
 export const typed = (n: number): Action => ({
   type: "typed",

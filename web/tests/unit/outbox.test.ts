@@ -2,7 +2,7 @@
  * Messages on their way: stored first, sent in order under one key until answered, never forgotten.
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Answer } from "../../src/api";
+import type { Answer } from "../../src/gateway/answer";
 import { FRESH_MS, Outbox, OutboxStorage, type Storage, type Stored, storedEntry } from "../../src/outbox";
 
 class MemoryStorage implements Storage {
@@ -94,7 +94,7 @@ test("what is too old for its key to be remembered waits for a person", async ()
 });
 
 test("a refused message stays, does not hold up the next, and can be sent again or thrown away", async () => {
-  const no: Answer<never> = { kind: "final", status: 413, error: { code: "TOO_LONG", message: "too long" } };
+  const no: Answer<never> = { kind: "final", error: { code: "TOO_LONG", message: "too long" } };
   const { outbox, story, storage, answers } = harness([no, ok(2)]);
   outbox.add(message(1));
   outbox.add(message(2));

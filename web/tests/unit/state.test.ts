@@ -125,9 +125,6 @@ describe("a gateway that is killed and comes back", () => {
     // It was answered meanwhile: the repeated POST, made before the snapshot, names the run.
     const answered = [acknowledged(1), connecting, snapshot([asked, answer])].reduce(reduce, state);
     expect(seen(answered)).toEqual(["user(answered): q1", "agent(final): one two"]);
-    // Or the log itself names the key.
-    const named = reduce(state, snapshot([{ ...asked, key: "k1" }, answer]));
-    expect(seen(named)).toEqual(["user(answered): q1", "agent(final): one two"]);
   });
 
   test("keeps a message that was not accepted until it is", () => {
@@ -199,7 +196,7 @@ describe("a refused message", () => {
 });
 
 test("a run that failed and is taken up again by a higher attempt loses its error", () => {
-  const error = { code: "MODEL", message: "the model failed" };
+  const error = { code: "MODEL_UNAVAILABLE", message: "the model failed" } as const;
   const state = play(connecting, snapshot(), runEvent(1, "failed", { error }), runEvent(1, "running", { attempt: 2 }));
   expect(state.runs).toEqual([{ ...run(1, "running", { attempt: 2 }), proof: "stream" }]);
   expect(state.runs[0]?.runId).toBe(id(1));

@@ -6,7 +6,7 @@ import { type Action, reduce } from "../../src/state";
 import { rows } from "../../src/view";
 import { connecting, done, id, line, play, run, runEvent, seen, snapshot, typed } from "./build";
 
-const error = { code: "MODEL", message: "no" };
+const error = { code: "MODEL_UNAVAILABLE", message: "no" } as const;
 const turn = (n: number, seq: number) => [line(seq, "user", `q${n}`, n), line(seq + 1, "assistant", `a${n}`, n)];
 
 test("a run that ended without an answer stands where it was asked", () => {
@@ -68,7 +68,7 @@ test("a quiet line says where the conversation was summed up, once, also while i
   });
   const before = ["user(answered): q1", "agent(final): a1", "note", "user(answered): q2", "agent(final): a2"];
   expect(seen(begun)).toEqual([...before, "user(running): q3", "agent(thinking): "]);
-  const event: Action = { type: "done", data: { runId: id(3), messages: turn(3, 7), summaries: [summary, again] } };
+  const event: Action = { type: "done", data: { runId: id(3), sessionId: "log-1", messages: turn(3, 7), summaries: [summary, again] } };
   const ended = [...before, "note", "user(answered): q3", "agent(final): a3"];
   expect(seen(reduce(begun, event))).toEqual(ended);
   expect(seen(reduce(reduce(begun, event), event))).toEqual(ended);

@@ -1,40 +1,52 @@
 /**
- * The event format, the answers of the API, the pauses between tries, the login code, the catalogue.
+ * The frames, what answers ask of us, the pauses between tries, the login code, the catalogue.
  */
 import { expect, test } from "vitest";
 import { codeFrom, refusal } from "../../src/api";
 import { fill, languages, pickLanguage } from "../../src/catalogue";
-import { EventParser } from "../../src/sse";
-import { pauseMs } from "../../src/stream";
-
-const TEXT = 'event: run\ndata: {"a":\ndata: 1}\n\n: a comment\nevent: ping\ndata:\n\r\ndata: plain\r\n\r\n\n';
-
-test("events are the same wherever the bytes are cut", () => {
-  const whole = new EventParser().push(TEXT);
-  expect(whole).toEqual([
-    { event: "run", data: '{"a":\n1}' },
-    { event: "ping", data: "" },
-    { event: "message", data: "plain" },
-  ]);
-  for (let first = 0; first <= TEXT.length; first += 1) {
-    for (let second = first; second <= TEXT.length; second += 1) {
-      const parser = new EventParser();
-      const pieces = [TEXT.slice(0, first), TEXT.slice(first, second), TEXT.slice(second)];
-      expect(pieces.flatMap((piece) => parser.push(piece)), `cut at ${first} and ${second}`).toEqual(whole);
-    }
-  }
-});
+import { refused } from "../../src/gateway/answer";
+import { parse, request } from "../../src/gateway/frames";
+import { Heard } from "../../src/gateway/heard";
+import { pauseMs } from "../../src/gateway/pause";
 
 test("a refusal says whether to log in, try again or give up", async () => {
   const body = JSON.stringify({ error: { code: "X", message: "why" } });
   const answer = (status: number, headers: Record<string, string> = {}) => refusal(new Response(body, { status, headers }));
   const error = { code: "X", message: "why" };
   expect(await answer(401)).toEqual({ kind: "login", error });
-  expect(await answer(413)).toEqual({ kind: "final", status: 413, error });
+  expect(await answer(413)).toEqual({ kind: "final", error });
   expect(await answer(503, { "retry-after": "2" })).toEqual({ kind: "again", error, afterMs: 2000 });
   expect(await answer(429)).toEqual({ kind: "again", error });
   const html = await refusal(new Response("<html>", { status: 502 }));
   expect(html).toEqual({ kind: "again", error: { code: "HTTP_502", message: "HTTP 502" } });
+});
+
+test("an error on the socket says the same", () => {
+  const error = { code: "X", message: "why", hint: "so" };
+  expect(refused({ ...error, retryable: false })).toEqual({ kind: "final", error });
+  expect(refused({ ...error, retryable: true, retryAfterMs: 700 })).toEqual({ kind: "again", error, afterMs: 700 });
+  expect(refused({ code: "STORAGE_IO", message: "" }).kind).toBe("again");
+  expect(refused({ code: "UNAUTHORIZED", message: "" }).kind).toBe("login");
+});
+
+test("a text that is no frame is nothing", () => {
+  const texts = ["", "{", "1", "null", "[]", '{"type":"req"}', '{"type":"event"}', '{"type":"res","id":1,"ok":true}'];
+  for (const text of [...texts, '{"type":"res","id":"1","ok":false}']) expect(parse(text), text).toBeUndefined();
+  const tick = { type: "event", event: "tick", payload: { at: 1 } };
+  expect(parse(JSON.stringify({ ...tick, seq: 4, sub: "s1", n: 2, more: 1 }))).toEqual({ ...tick, seq: 4, sub: "s1", n: 2 });
+  const error = { code: "X", message: "why" };
+  expect(parse(JSON.stringify({ type: "res", id: "1", ok: false, error }))).toEqual({ type: "res", id: "1", ok: false, error });
+  expect(JSON.parse(request("1", "me.get", {}))).toEqual({ type: "req", id: "1", method: "me.get", params: {} });
+});
+
+test("a broadcast is taken once, in whatever order it comes, and holes mean nothing", () => {
+  const heard = new Heard(10);
+  expect([12, 11, 12, 10, 3, 20, 15, 20].map((seq) => heard.take(seq))).toEqual([
+    true, true, false, false, false, true, true, false,
+  ]);
+  expect(heard.last).toBe(20);
+  for (let seq = 21; seq < 20_000; seq += 1) expect(heard.take(seq)).toBe(true);
+  expect([15, 19_999].map((seq) => heard.take(seq))).toEqual([false, false]);
 });
 
 test("pauses grow from half a second to ten and are spread over their upper half", () => {
