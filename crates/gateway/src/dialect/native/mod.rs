@@ -17,7 +17,7 @@ use serde_json::json;
 use tidegate_protocol::ErrorCode;
 use tidegate_protocol::api::{
     ApprovalNews, Delta, Done, GoingDown, HealthView, Hello, MissedEvents, Note, RunChanged, RunNews,
-    ServerInfo, SessionsChanged, Snapshot, SocketPolicy, Tick, ToolNews,
+    RunWaits, ServerInfo, SessionsChanged, Snapshot, SocketPolicy, Tick, ToolNews,
 };
 use tidegate_protocol::schema::Shape;
 use tidegate_runtime::catalogue::Language;

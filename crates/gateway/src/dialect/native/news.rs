@@ -39,6 +39,8 @@ pub(crate) fn tell(gate: &Gate, event: &EngineEvent) {
         EngineEvent::Run(change) => run(gate, change.clone()),
         EngineEvent::Approval(approval) => question(gate, approval),
         EngineEvent::Channel(_) | EngineEvent::Service(_) => health(gate),
+        // Those who follow its conversation are told.
+        EngineEvent::Waits(_) => {}
     }
 }
 

@@ -235,8 +235,15 @@ pub(crate) async fn wake(caller: Caller, params: Wake) -> Result<Value, WireErro
     let name = format!("wake-{}", fresh()?);
     match params.mode.as_str() {
         "now" => {
-            let asking =
-                Asking { key, text, name: &name, space: "wake", wish: Wish::default(), commands: false };
+            let asking = Asking {
+                key,
+                text,
+                images: Vec::new(),
+                name: &name,
+                space: "wake",
+                wish: Wish::default(),
+                commands: false,
+            };
             submit(gate, asking).await?;
         }
         "next-heartbeat" => {
