@@ -132,11 +132,14 @@ fn page(html: &str) -> Response {
 
 /// What the page may load: its own files, and the scripts that stand in it as they stand there now.
 fn policy(html: &str) -> String {
-    let hashes: String = inline_scripts(html)
-        .map(|script| format!(" 'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script))))
-        .collect();
+    let mut scripts = vec!["'self'".to_owned()];
+    scripts.extend(
+        inline_scripts(html)
+            .map(|script| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script)))),
+    );
+    let scripts = scripts.join(" ");
     format!(
-        "default-src 'self'; script-src 'self'{hashes}; style-src 'self' 'unsafe-inline'; \
+        "default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; \
          img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self' data:; \
          connect-src 'self' data: blob:; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
          form-action 'self'; object-src 'none'"

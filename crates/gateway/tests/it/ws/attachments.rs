@@ -9,7 +9,7 @@ use crate::house::House;
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn send(key: &str, text: &str, attachments: Value) -> Value {
+fn send(key: &str, text: &str, attachments: &Value) -> Value {
     json!({ "sessionKey": "main", "message": text, "idempotencyKey": key, "attachments": attachments })
 }
 
@@ -20,7 +20,7 @@ async fn an_image_joins_its_message_and_is_in_the_history() {
     let as_address = format!("data:image/jpeg;base64,{PICTURE}");
     let attached =
         json!([{ "type": "image", "mimeType": "image/png", "content": PICTURE }, { "content": as_address }]);
-    assert_eq!(client.payload("chat.send", send("a", "what is this", attached)).await["status"], "started");
+    assert_eq!(client.payload("chat.send", send("a", "what is this", &attached)).await["status"], "started");
     client.event(chat("final")).await;
     let history = client.payload("chat.history", json!({ "sessionKey": "main" })).await;
     let content = history["messages"][0]["content"].as_array().unwrap().clone();
@@ -33,11 +33,11 @@ async fn an_image_joins_its_message_and_is_in_the_history() {
     );
     // An image needs no words, and the same key with another one is another message.
     assert_eq!(
-        client.payload("chat.send", send("b", "", json!([{ "content": PICTURE }]))).await["status"],
+        client.payload("chat.send", send("b", "", &json!([{ "content": PICTURE }]))).await["status"],
         "started"
     );
     assert_eq!(
-        client.refusal("chat.send", send("a", "what is this", json!([{ "content": PICTURE }]))).await.0,
+        client.refusal("chat.send", send("a", "what is this", &json!([{ "content": PICTURE }]))).await.0,
         "INVALID_REQUEST"
     );
     let asked =
@@ -59,15 +59,15 @@ async fn what_is_no_image_or_too_large_is_refused_by_name() {
             "attachment huge.png: exceeds size limit (5000004 > 5000000 bytes)",
         ),
     ] {
-        let (code, message) = client.refusal("chat.send", send("k", "look", json!([attachment]))).await;
+        let (code, message) = client.refusal("chat.send", send("k", "look", &json!([attachment]))).await;
         assert_eq!(code, "INVALID_REQUEST");
         assert!(message.starts_with(said), "{message}");
     }
     let many: Vec<Value> = vec![json!({ "content": PICTURE }); 17];
-    let (_, message) = client.refusal("chat.send", send("k", "look", json!(many))).await;
+    let (_, message) = client.refusal("chat.send", send("k", "look", &json!(many))).await;
     assert_eq!(message, "a message may have 16 attachments");
     assert_eq!(
-        client.refusal("chat.send", send("k", " ", json!([]))).await.1,
+        client.refusal("chat.send", send("k", " ", &json!([]))).await.1,
         "message or attachment required"
     );
 }
