@@ -90,7 +90,7 @@ impl Teller<'_> {
             LinkEvent::Stale if !self.conversation => complain(self.app.say(words::MISSED)),
             LinkEvent::News { event, payload } if !self.conversation => {
                 if self.json {
-                    return self.line(event, payload);
+                    return line(event, payload);
                 }
                 if let Some(text) = shown::news(self.app, event, payload) {
                     print_line(&printable(&text))?;
@@ -117,13 +117,13 @@ impl Teller<'_> {
             Heard::Done(done) => ("session.done", serde_json::to_value(done)),
             Heard::Refused(_) => return Ok(()),
         };
-        self.line(event, &payload.unwrap_or_default())
+        line(event, &payload.unwrap_or_default())
     }
+}
 
-    /// One event a line, for programs.
-    fn line(&self, event: &str, payload: &Value) -> Result<(), Failure> {
-        print_line(&json!({ "event": event, "payload": payload }).to_string())
-    }
+/// One event a line, for programs.
+fn line(event: &str, payload: &Value) -> Result<(), Failure> {
+    print_line(&json!({ "event": event, "payload": payload }).to_string())
 }
 
 fn cause(error: &ClientError) -> ErrorCode {
