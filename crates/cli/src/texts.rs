@@ -1,6 +1,7 @@
 //! What the command line says, in both languages. Codes, keys and commands are never translated.
 
 pub(crate) mod chat;
+pub(crate) mod events;
 pub(crate) mod mcp;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
@@ -376,8 +377,13 @@ mod tests {
 
     #[test]
     fn both_languages_have_the_same_places_to_fill() {
-        for (name, text) in
-            ALL.iter().chain(chat::ALL).chain(runs::ALL).chain(sessions::ALL).chain(tools::ALL)
+        for (name, text) in ALL
+            .iter()
+            .chain(chat::ALL)
+            .chain(events::ALL)
+            .chain(runs::ALL)
+            .chain(sessions::ALL)
+            .chain(tools::ALL)
         {
             assert_eq!(Text::places(text.en), Text::places(text.zh), "{name}");
             assert!(!text.en.is_empty() && !text.zh.is_empty(), "{name}");

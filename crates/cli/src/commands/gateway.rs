@@ -1,5 +1,6 @@
 //! `up` and `gateway`: the process that stays.
 
+mod call;
 mod hold;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use tidegate_protocol::{Connector, ErrorCode, RunState, SessionKey};
 use tidegate_runtime::{Shutdown, SystemClock, fault};
 use tidegate_sandbox::Sandboxes;
 
+pub(super) use self::call::call;
 use self::hold::{hold, mention_holder};
 use super::channels::without_connector;
 use super::{block_on, first_run};
@@ -306,7 +308,7 @@ async fn fresh_link(home: &Home) -> Result<String, Failure> {
     Ok(link.link)
 }
 
-fn not_running(error: ClientError) -> Failure {
+pub(super) fn not_running(error: ClientError) -> Failure {
     match error.body().code {
         // Whoever holds the home without a port is no gateway.
         ErrorCode::Unavailable | ErrorCode::Closing => {

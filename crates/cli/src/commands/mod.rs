@@ -7,6 +7,7 @@ mod auth;
 mod channels;
 mod chat;
 mod config;
+mod events;
 mod first_run;
 mod gateway;
 pub(crate) mod gist;

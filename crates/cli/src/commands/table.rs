@@ -3,8 +3,8 @@
 use tidegate_runtime::catalogue::Text;
 
 use super::{
-    Entry, approvals, ask, audit, auth, channels, chat, config, gateway, mcp, models, outbox, runs, sandbox,
-    services, sessions, status, stop, tools, usage,
+    Entry, approvals, ask, audit, auth, channels, chat, config, events, gateway, mcp, models, outbox, runs,
+    sandbox, services, sessions, status, stop, tools, usage,
 };
 use crate::arguments::{Command, Flag, SingleDash, Takes};
 
@@ -247,6 +247,14 @@ rows! {
         "stop the gateway in good order", "有序停止网关";
     ["gateway" "link"] "" (0, 0) &[], Option, gateway::link,
         "a new one-time link to the page", "生成新的一次性页面链接";
+    ["gateway" "call"] "<method>" (1, 1)
+        &[flag("params", Takes::Value("json"), "what the method takes, as a JSON object", "方法的参数，JSON 对象")],
+        Option, gateway::call,
+        "call a method of the running gateway and print its answer", "调用运行中网关的方法并输出结果";
+    ["events"] "" (0, 0)
+        &[flag("session", Takes::Value("name"), "follow this conversation (default: what happens anywhere)", "跟随该会话（默认：所有动态）"), AGENT],
+        Option, events::run,
+        "what happens in the running gateway, as it happens, until Ctrl-C", "实时显示运行中网关的动态，直到 Ctrl-C";
     ["auth" "login"] "<provider>" (0, usize::MAX) LOGIN_FLAGS, Option, auth::login,
         "log in at a model provider, or store its key", "登录模型提供方或保存其密钥";
     ["auth" "status"] "" (0, 0) &[], Option, auth::status,

@@ -131,6 +131,7 @@ impl Place {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::Order::{Again, Gap, Next};
     use super::*;
 
     fn hello(boot: &str, seq: u64) -> Hello {
@@ -147,7 +148,6 @@ mod tests {
         let mut broadcasts = Broadcasts::default();
         assert_eq!(broadcasts.met(&hello("a", 7)), AfterBreak::Nothing, "nothing was known before");
         let orders = [8, 8, 7, 10, 9, 10].map(|seq| broadcasts.hear(seq));
-        use Order::{Again, Gap, Next};
         assert_eq!(orders, [Next, Again, Again, Gap, Next, Next]);
         assert_eq!(broadcasts.met(&hello("a", 10)), AfterBreak::Nothing);
         let resume = AfterBreak::Resume { boot_id: "a".into(), after_seq: 10 };
@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(after(&snapshot(1, true, &[3, 5])), Some(5));
         assert_eq!(after(&snapshot(2, false, &[1])), Some(1), "another log");
         let mut place = Place::default();
-        assert_eq!([1, 2, 4].map(|n| place.hear(n)), [Order::Next, Order::Next, Order::Gap]);
+        assert_eq!([1, 2, 4].map(|n| place.hear(n)), [Next, Next, Gap]);
         place.begin();
-        assert_eq!(place.hear(1), Order::Next);
+        assert_eq!(place.hear(1), Next);
     }
 }

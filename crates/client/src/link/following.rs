@@ -126,20 +126,16 @@ impl Followed {
             }
         };
         // The reader has it once it is in its queue: only then the cursor may go on.
-        match self.reader.try_reserve() {
-            Ok(room) => {
-                match &heard {
-                    Heard::Snapshot(snapshot) => self.place.has_snapshot(snapshot),
-                    Heard::Done(done) => self.place.has_done(done),
-                    _ => {}
-                }
-                room.send(heard);
-                true
-            }
-            Err(_) => {
-                self.standing = Standing::Full;
-                false
-            }
+        let Ok(room) = self.reader.try_reserve() else {
+            self.standing = Standing::Full;
+            return false;
+        };
+        match &heard {
+            Heard::Snapshot(snapshot) => self.place.has_snapshot(snapshot),
+            Heard::Done(done) => self.place.has_done(done),
+            _ => {}
         }
+        room.send(heard);
+        true
     }
 }

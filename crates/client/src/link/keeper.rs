@@ -132,13 +132,13 @@ impl Keeper {
                     }
                     Err(lost) => Err(lost),
                 },
-                command = self.commands.recv(), if self.pending.len() < most => match command {
-                    Some(command) => self.command(&mut socket, command).await,
-                    None => {
+                command = self.commands.recv(), if self.pending.len() < most => {
+                    let Some(command) = command else {
                         socket.close().await;
                         return ControlFlow::Break(());
-                    }
-                },
+                    };
+                    self.command(&mut socket, command).await
+                }
                 _ = look.tick() => self.look(&mut socket).await,
                 () = sleep_until(heard_at + patience) => Err(ClientError::Deadline(patience)),
             };

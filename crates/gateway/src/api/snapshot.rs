@@ -36,13 +36,15 @@ pub(crate) async fn read(
     let rows = library.runs(engine.tenant(), filter).await?;
     let session = library.session(key).await?;
     let after = session.as_ref().map_or(0, |row| (row.head_seq - i64::from(LINES)).max(0));
-    let Written { mut messages, mut summaries } = match &session {
+    let mut written = match &session {
         Some(row) => {
             let entries = library.entries(engine.tenant(), row.id, after, LINES + 64).await?;
             Written::of(entries.iter())
         }
         None => Written::default(),
     };
+    written.leave_out(&under_way(gate, &rows, &written.messages).await?);
+    let Written { mut messages, mut summaries } = written;
     let session = session.map(|row| row.id);
     // Newest first, as far back as this log goes: what another log answered was another conversation.
     let of_this_log = rows.into_iter().take_while(|row| match &row.spec.command {
@@ -67,6 +69,20 @@ pub(crate) async fn read(
         runs,
     };
     Ok(Standing { snapshot, session })
+}
+
+/// Runs that have lines in the log and have not ended. A row may be older than the log: it is looked at again.
+async fn under_way(gate: &Gate, rows: &[RunRow], messages: &[LogLine]) -> Result<Vec<RunId>, Refusal> {
+    let engine = gate.engine();
+    let mut open = Vec::new();
+    let has_lines = |row: &&RunRow| messages.iter().any(|line| line.run_id == row.id);
+    for row in rows.iter().filter(|row| !row.state.is_terminal()).filter(has_lines) {
+        let now = engine.library().run(engine.tenant(), &RunLookup::Id(row.id)).await?;
+        if now.is_some_and(|row| !row.state.is_terminal()) {
+            open.push(row.id);
+        }
+    }
+    Ok(open)
 }
 
 /// Whether the log has a run's answer. The row may be older than the log that was read after it.
@@ -150,6 +166,16 @@ impl Written {
         let summaries = summed_up.map(|entry| SummaryLine { seq: entry.seq, at: entry.created_at }).collect();
         Self { messages: entries.filter_map(line).collect(), summaries }
     }
+
+    /// Leaves out what runs under way have written so far. It is told with their end, all at once; until then a reader has
+    /// the words of the answer so far, and its place in the log is before them.
+    fn leave_out(&mut self, open: &[RunId]) {
+        let theirs = self.messages.iter().filter(|line| open.contains(&line.run_id));
+        if let Some(first) = theirs.map(|line| line.seq).min() {
+            self.messages.retain(|line| line.seq < first);
+            self.summaries.retain(|line| line.seq < first);
+        }
+    }
 }
 
 /// What a run wrote, and the log it is in.
@@ -183,6 +209,19 @@ mod tests {
         assert_eq!(written.messages.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["hi"]);
         let places: Vec<_> = written.summaries.iter().map(|summary| (summary.seq, summary.at)).collect();
         assert_eq!(places, [(2, 7)]);
+    }
+
+    #[test]
+    fn what_a_run_under_way_wrote_so_far_waits_for_its_end() {
+        let mut later = serde_json::to_value(said("user", "under way")).unwrap();
+        let run = "01890a5d-ac96-774b-bcce-b302099a8052";
+        (later["seq"], later["runId"]) = (json!(2), json!(run));
+        let entries = [said("user", "hi"), serde_json::from_value(later).unwrap()];
+        let mut written = Written::of(entries.iter());
+        written.leave_out(&[]);
+        assert_eq!(written.messages.len(), 2);
+        written.leave_out(&[run.parse().unwrap()]);
+        assert_eq!(written.messages.iter().map(|line| line.seq).collect::<Vec<_>>(), [1]);
     }
 
     fn said(role: &str, text: &str) -> Entry {

@@ -4,8 +4,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_protocol::{ErrorBody, ErrorCode};
+use tidegate_runtime::catalogue::Language;
 
 use crate::methods::validate;
+use crate::texts;
 
 /// A request that can be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,8 +73,8 @@ pub(crate) struct WireError {
     pub(crate) details: Option<Box<Value>>,
     pub(crate) retryable: Option<bool>,
     pub(crate) retry_after_ms: Option<u64>,
-    /// How to mend it, in the caller's language; our own dialect says so.
-    pub(crate) hint: Option<&'static str>,
+    /// In which language it says how to mend it; only our own dialect does.
+    pub(crate) hinted: Option<Language>,
     /// Sent beside the error: `agent` says how its run stands.
     pub(crate) payload: Option<Box<Value>>,
 }
@@ -89,7 +91,7 @@ impl WireError {
             details: None,
             retryable: None,
             retry_after_ms: None,
-            hint: None,
+            hinted: None,
             payload: None,
         }
     }
@@ -115,7 +117,10 @@ impl WireError {
         if let Some(details) = &self.details {
             shape.insert("details".into(), Value::clone(details));
         }
-        if let Some(hint) = self.hint {
+        let hint = self
+            .hinted
+            .and_then(|language| Some(texts::hint(ErrorCode::parse(self.code))?.in_language(language)));
+        if let Some(hint) = hint {
             shape.insert("hint".into(), hint.into());
         }
         if let Some(retryable) = self.retryable {

@@ -88,13 +88,10 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
 pub(crate) async fn native(State(gate): State<Gate>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let language = crate::answer::language(&parts.headers);
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gate).await {
-        Ok(upgrade) => upgrade,
-        Err(_) => {
-            return Refusal::new(ErrorCode::BadRequest, "this address is a WebSocket: ask for an upgrade")
-                .with_status(StatusCode::UPGRADE_REQUIRED)
-                .into_response();
-        }
+    let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &gate).await else {
+        return Refusal::new(ErrorCode::BadRequest, "this address is a WebSocket: ask for an upgrade")
+            .with_status(StatusCode::UPGRADE_REQUIRED)
+            .into_response();
     };
     if gate.engine().is_closing() || gate.closing.is_requested() {
         return Refusal::new(ErrorCode::Closing, "the gateway is shutting down").into_response();

@@ -11,6 +11,7 @@ pub(crate) mod homes;
 pub(crate) mod http;
 mod joining;
 mod kills;
+mod link;
 pub(crate) mod live;
 mod port;
 mod services;

@@ -41,7 +41,7 @@ pub(crate) async fn models(caller: Caller, params: AgentRef) -> Result<ModelList
     let settings = caller.gate.engine().settings();
     let scope = settings.scope(params.agent.as_deref())?;
     let chain = settings.run_spec(&scope, &Wish::default())?.models;
-    let known = settings.catalogue().providers().into_iter().flat_map(|provider| {
+    let known = settings.catalogue().providers().flat_map(|provider| {
         provider.models.iter().map(|model| ModelItem {
             id: format!("{}/{}", provider.id, model.id),
             name: model.name.clone(),

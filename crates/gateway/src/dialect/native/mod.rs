@@ -26,7 +26,6 @@ use crate::api::status::who_is_there;
 use crate::gate::{Entrance, Gate, VERSION};
 use crate::methods::validate::{self, Unnamed};
 use crate::methods::{self, Caller};
-use crate::texts;
 use crate::ws::LARGEST_FRAME;
 use crate::ws::connect::Client;
 use crate::ws::connection::join_with;
@@ -158,7 +157,7 @@ pub(crate) fn in_our_codes(mut error: WireError, language: Language) -> WireErro
     });
     error.code = code.as_str();
     error.retryable = code.is_retryable().then_some(true);
-    error.hint = texts::hint(code).map(|hint| hint.in_language(language));
+    error.hinted = Some(language);
     error
 }
 

@@ -250,7 +250,7 @@ async fn the_end_of_a_run_under_way_is_told_before_a_stopping_gateway_hangs_up()
     loop {
         match client.read().await {
             Read::Frame(_) => {}
-            end => {
+            end @ Read::Closed(..) => {
                 assert_eq!(end, Read::Closed(1012, "service restart".to_owned()));
                 break;
             }
