@@ -249,6 +249,18 @@ test("a lost snapshot and a doubled event change nothing in the end", async () =
   expect(types()).toEqual(["snapshot", "delta"]);
 });
 
+test("a subscription that the gateway had to give up is begun again", async () => {
+  const { gateway, client, story } = connect();
+  const { types } = followed(client);
+  await settled();
+  gateway.next = "drop";
+  gateway.sendTo("session.delta", {});
+  gateway.sendTo("missed", {});
+  await settled(2000);
+  expect(types()).toEqual(["snapshot", "snapshot"]);
+  expect(story.filter((step) => step === "read again")).toHaveLength(1);
+});
+
 test("subscriptions come back by themselves after a break, with their cursor, and closed ones do not", async () => {
   const { gateway, client } = connect();
   gateway.log = [{ seq: 3, role: "user", text: "old", at: 1, runId: "r" }];

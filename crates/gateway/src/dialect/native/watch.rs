@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use tidegate_protocol::ErrorCode;
-use tidegate_protocol::api::{Ack, SubscribeSession, Subscribed, ToolPhase, Unsubscribe};
+use tidegate_protocol::api::{Ack, MissedEvents, SubscribeSession, Subscribed, ToolPhase, Unsubscribe};
 use tidegate_runtime::spawn;
 use tokio_util::sync::CancellationToken;
 
@@ -80,10 +80,18 @@ impl Watch {
                 woken = follow.wait() => woken,
             };
             if !follow.hear(woken).await {
+                self.lose();
                 break;
             }
         }
         self.peer.subscriptions.close(self.number);
+    }
+
+    /// Something could not be read, and the subscription ends. Its count jumps: the client subscribes again and gets whatever
+    /// there is then.
+    fn lose(&mut self) {
+        self.n += 1;
+        self.put("missed", &MissedEvents {}, Weight::Kept);
     }
 
     fn tell(&mut self, told: &Told) {
