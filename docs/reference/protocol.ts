@@ -249,9 +249,17 @@ export type ConfigPatched = { hash: string, revision: number,
  */
 warnings: Array<string>, 
 /**
- * The gateway must be started again to work with it.
+ * The gateway must be restarted to work with it, and does not do so by itself.
  */
-needsRestart: boolean, };
+needsRestart: boolean, 
+/**
+ * The gateway restarts now to work with it.
+ */
+restarting: boolean, 
+/**
+ * Why it does not, where it was to.
+ */
+refused?: string, };
 
 export type ConfigView = { path: string, 
 /**

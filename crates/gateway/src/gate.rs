@@ -156,9 +156,8 @@ impl Gateway {
     }
 
     /// Opens the port. Port 0 takes any free one; [`Server::address`] says which.
-    #[expect(clippy::unused_async, reason = "a listener needs the runtime it is opened in")]
     pub async fn serve(&self, address: SocketAddr) -> Result<Server, ServeError> {
-        self.serve_on(open_port(address)?)
+        self.serve_on(open_port(address).await?)
     }
 
     /// Serves on a port that is open already.

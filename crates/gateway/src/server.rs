@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate_runtime::{Shutdown, Task, fault, socket, spawn};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -30,8 +30,6 @@ const CONNECTIONS: usize = 512;
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);
 /// The largest head of a request.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// Connections that the system keeps until they are taken: clients that all come back at once.
-const BACKLOG: u32 = 4096;
 /// How long somebody who connected may take to ask, when the listener closes.
 const FIRST_WORDS: Duration = Duration::from_millis(250);
 /// After the system could not give a connection (too many open files).
@@ -58,16 +56,10 @@ struct Hall {
     seats: Arc<Semaphore>,
 }
 
-/// Opens a port; 0 takes any free one. Whoever connects waits until it is served. It needs a runtime.
-pub fn open_port(wanted: SocketAddr) -> Result<OpenPort, ServeError> {
-    let open = || {
-        let socket = if wanted.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // What is left of connections that ended does not keep the port.
-        socket.set_reuseaddr(true)?;
-        socket.bind(wanted)?;
-        socket.listen(BACKLOG)?.into_std()
-    };
-    open().map_err(|cause| ServeError::port(wanted, cause))
+/// Opens a port; 0 takes any free one. Whoever connects waits until it is served.
+pub async fn open_port(wanted: SocketAddr) -> Result<OpenPort, ServeError> {
+    let opened = TcpListener::bind(wanted).await.and_then(TcpListener::into_std);
+    opened.map_err(|cause| ServeError::port(wanted, cause))
 }
 
 impl Server {

@@ -141,7 +141,7 @@ impl Kept {
 
 /// Opens a port, or says who has it.
 async fn opened(process: &Process<'_>, wanted: SocketAddr) -> Result<TcpListener, Failure> {
-    match open_port(wanted) {
+    match open_port(wanted).await {
         Ok(listener) => Ok(listener),
         Err(ServeError::PortInUse { address }) => Err(taken(process.app, &process.command, address).await),
         Err(error) => Err(error.into()),
