@@ -119,7 +119,7 @@ const methods = {
     connection.subs.delete(sub);
     return {};
   },
-  "events.resume": (state) => ({ resumed: true, seq: state.seq }),
+  "events.resume": (state) => ({ resumed: false, seq: state.seq }),
   "message.send": (state, { session: name, text, key }, { afterwards }) => {
     if (text.length > 2000) refuse("PAYLOAD_TOO_LARGE", "the message is longer than 2,000 characters");
     const known = state.keys.get(key);

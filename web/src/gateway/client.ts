@@ -6,7 +6,6 @@
 import { type Answer, refused, unreachable } from "./answer";
 import { Follow, type FollowListener } from "./follow";
 import { type AnswerFrame, type EventFrame, type Frame, request } from "./frames";
-import { Heard } from "./heard";
 import { type Connection, Link, type World } from "./link";
 import type { Hello, NativeEvents as Events, NativeMethods as Methods } from "./methods";
 
@@ -40,9 +39,9 @@ export class Client {
   private readonly handlers = new Map<string, Set<(payload: never) => void>>();
   private readonly follows = new Set<Follow>();
   private hello: Hello | undefined;
-  private heard: Heard | undefined;
-  /** Where broadcasts are taken up after a break: the process and the last number of an unbroken row. */
-  private mark: { bootId: string; seq: number } | undefined;
+  /** The last broadcast of an unbroken row, and the process that counts: from there they are taken up. */
+  private heard: { bootId: string; seq: number } | undefined;
+  /** What was missed is being told again. */
   private resuming = false;
   private requests = 0;
 
@@ -67,7 +66,7 @@ export class Client {
   stop(): void {
     for (const follow of this.follows) follow.close();
     this.link.stop();
-    this.mark = undefined;
+    this.heard = undefined;
   }
 
   /** The network or the page came back. */
@@ -141,27 +140,34 @@ export class Client {
   }
 
   private down(): void {
-    if (this.hello && this.heard && !this.resuming) this.mark = { bootId: this.hello.server.bootId, seq: this.heard.last };
     this.hello = undefined;
+    this.resuming = false;
     for (const follow of this.follows) follow.down();
     for (const id of [...this.pending.keys()]) this.settle(id, unreachable("the connection to the gateway was lost"));
   }
 
-  /** Broadcasts go on where they were left, if the gateway still knows; else what is known must be read anew. */
-  private takeUp(hello: Hello): void {
-    const { mark } = this;
-    this.resuming = mark?.bootId === hello.server.bootId;
-    if (!mark || !this.resuming) {
-      this.heard = new Heard(hello.seq);
-      return this.listener.readAgain();
-    }
+  /** Broadcasts go on where they were left; those of another process have nothing to do with what was heard. */
+  private takeUp({ server, seq }: Hello): void {
+    if (this.heard?.bootId !== server.bootId) {
+      this.heard = { bootId: server.bootId, seq };
+      this.listener.readAgain();
+    } else if (this.heard.seq !== seq) this.resume();
+  }
+
+  /** Asks for what was missed. If the gateway does not have it any more, what is known must be read anew. */
+  private resume(): void {
+    const { hello, heard, resuming } = this;
+    if (!hello || !heard || resuming) return;
+    this.resuming = true;
     const settle = (answer: Answer<Result<"events.resume">>) => {
-      // A connection that broke before it was told everything is followed by one that asks from the same mark.
+      // A connection that broke before it was told everything is followed by one that asks from the same place.
       if (this.hello !== hello) return;
       this.resuming = false;
-      if (answer.kind !== "ok" || !answer.value.resumed) this.listener.readAgain();
+      if (answer.kind === "ok" && answer.value.resumed) return;
+      if (answer.kind === "ok") heard.seq = Math.max(heard.seq, answer.value.seq);
+      this.listener.readAgain();
     };
-    return this.request("events.resume", { bootId: mark.bootId, afterSeq: mark.seq }, settle, DEADLINE_MS);
+    this.request("events.resume", { bootId: heard.bootId, afterSeq: heard.seq }, settle, DEADLINE_MS);
   }
 
   private frame(frame: Frame): void {
@@ -185,8 +191,20 @@ export class Client {
   }
 
   private broadcast({ event, payload, seq }: EventFrame): void {
-    if (seq !== undefined && this.heard?.take(seq) === false) return;
+    if (seq !== undefined && !this.isNext(seq)) return;
     if (event === "missed") this.listener.readAgain();
     for (const handler of [...(this.handlers.get(event) ?? [])]) handler(payload as never);
+  }
+
+  /** Each number once and in order: one that comes too early is told again with those before it. */
+  private isNext(seq: number): boolean {
+    const { heard } = this;
+    if (!heard || seq <= heard.seq) return false;
+    if (seq > heard.seq + 1) {
+      this.resume();
+      return false;
+    }
+    heard.seq = seq;
+    return true;
   }
 }

@@ -50,6 +50,7 @@ export class TestGateway {
   /** Methods that are never answered. */
   readonly mute = new Set<string>();
   keepsPast = true;
+  losesBroadcasts = false;
   boot = 1;
   seq = 0;
   private past: { seq: number; text: string }[] = [];
@@ -204,6 +205,7 @@ export class TestGateway {
     this.seq += 1;
     const text = JSON.stringify({ type: "event", event, payload, seq: this.seq });
     this.past.push({ seq: this.seq, text });
+    if (this.losesBroadcasts) return;
     for (const connection of this.connections) setTimeout(() => connection.text(text), DELAY_MS);
   }
 

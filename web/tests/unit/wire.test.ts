@@ -6,7 +6,6 @@ import { codeFrom, refusal } from "../../src/api";
 import { fill, languages, pickLanguage } from "../../src/catalogue";
 import { refused } from "../../src/gateway/answer";
 import { parse, request } from "../../src/gateway/frames";
-import { Heard } from "../../src/gateway/heard";
 import { pauseMs } from "../../src/gateway/pause";
 
 test("a refusal says whether to log in, try again or give up", async () => {
@@ -37,16 +36,6 @@ test("a text that is no frame is nothing", () => {
   const error = { code: "X", message: "why" };
   expect(parse(JSON.stringify({ type: "res", id: "1", ok: false, error }))).toEqual({ type: "res", id: "1", ok: false, error });
   expect(JSON.parse(request("1", "me.get", {}))).toEqual({ type: "req", id: "1", method: "me.get", params: {} });
-});
-
-test("a broadcast is taken once, in whatever order it comes, and holes mean nothing", () => {
-  const heard = new Heard(10);
-  expect([12, 11, 12, 10, 3, 20, 15, 20].map((seq) => heard.take(seq))).toEqual([
-    true, true, false, false, false, true, true, false,
-  ]);
-  expect(heard.last).toBe(20);
-  for (let seq = 21; seq < 20_000; seq += 1) expect(heard.take(seq)).toBe(true);
-  expect([15, 19_999].map((seq) => heard.take(seq))).toEqual([false, false]);
 });
 
 test("pauses grow from half a second to ten and are spread over their upper half", () => {
