@@ -46,6 +46,7 @@ export interface NativeEvents {
   "session.delta": Delta;
   "session.tool": ToolNews;
   "session.note": Note;
+  "session.waits": RunWaits;
   "session.done": Done;
 }
 
@@ -204,6 +205,42 @@ seq: number, me: Me, policy: SocketPolicy,
 methods: Array<string>, events: Array<string>, };
 
 export type JoinMode = "steer" | "note" | "followUp";
+
+export type Lane = "main" | "cron" | "subagent" | "nested";
+
+export type LaneStatus = { lane: Lane, 
+/**
+ * Runs that may be under way at once.
+ */
+limit: number, 
+/**
+ * Places that are taken. A run that waits for a person or for another run has none.
+ */
+running: number, 
+/**
+ * Runs that could begin or go on if there were a place.
+ */
+waiting: number, 
+/**
+ * How long the first of them has waited.
+ */
+oldestWaitMs: number | null, 
+/**
+ * Runs that began since the process did.
+ */
+started: number, 
+/**
+ * So long half of them had waited at most, and so on.
+ */
+waitP50Ms: number | null, waitP95Ms: number | null, waitP99Ms: number | null, 
+/**
+ * Runs that waited for longer than `lanes.warnAfterMs`.
+ */
+warnings: number, 
+/**
+ * How often a conversation was left to the store because too many waited.
+ */
+spilled: number, };
 
 export type ListApprovals = { limit?: number | null, };
 
@@ -385,6 +422,12 @@ answer?: string | null, models: Array<ModelRef>, usage: Usage, error?: ErrorBody
  */
 createdAt: number, startedAt?: number | null, finishedAt?: number | null, };
 
+export type RunWaits = { runId: RunId, lane: Lane, 
+/**
+ * So many come before it.
+ */
+ahead: number, waitedMs: number, };
+
 export type SendDecision = { "outcome": "done", parts: number, } | { "outcome": "refused", state: string, };
 
 export type SendMessage = { session: string, agent?: string | null, text: string, 
@@ -471,7 +514,11 @@ export type Status = { version: string, pid: number, uptimeMs: number,
 /**
  * Where the page and the port are; absent when only the control socket is open.
  */
-address: string | null, ready: boolean, problems: Array<string>, channels: unknown, services: unknown, counts: Counts, };
+address: string | null, ready: boolean, problems: Array<string>, channels: unknown, services: unknown, 
+/**
+ * How runs wait for their places.
+ */
+lanes: Array<LaneStatus>, counts: Counts, };
 
 export type SubscribeSession = { session: string, agent?: string | null, 
 /**
@@ -546,12 +593,12 @@ export interface OpenclawMethods {
   "agent.wait": { runId: string; timeoutMs?: number | null };
   "chat.history": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
   "chat.startup": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
-  "chat.metadata": { sessionKey?: string | null; sessionKeys?: Array<string> | null; agentId?: string | null; key?: string | null; keys?: Array<string> | null; visible?: boolean | null; surface?: string | null; observedUrl?: string | null; limit?: number | null; offset?: number | null; limitPerHost?: number | null; status?: Array<string> | null; progressId?: string | null; allowPartialResults?: boolean | null; includeDisabled?: boolean | null; includeDeliveryPreviews?: boolean | null; compact?: boolean | null; enabled?: string | null; sortBy?: string | null; sortDir?: string | null; query?: string | null; refreshCheckout?: boolean | null; scope?: string | null; includeArgs?: boolean | null; provider?: string | null };
   "chat.send": { sessionKey: string; message: string; idempotencyKey: string; agentId?: string | null; sessionId?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; timeoutMs?: number | null; suppressCommandInterpretation?: boolean | null };
   "chat.inject": { sessionKey: string; message: string; label?: string | null };
   "send": { to: string; message: string; mediaUrl?: string | null; mediaUrls?: Array<string> | null; gifPlayback?: boolean | null; channel?: string | null; accountId?: string | null; sessionKey?: string | null; idempotencyKey: string };
   "wake": { mode: string; text: string };
   "talk.mode": { enabled: boolean; phase?: string | null };
+  "chat.metadata": Record<string, unknown>;
   "chat.abort": { sessionKey: string; runId?: string | null; agentId?: string | null };
   "sessions.list": { limit?: number | null; offset?: number | null; activeMinutes?: number | null; includeGlobal?: boolean | null; includeUnknown?: boolean | null; configuredAgentsOnly?: boolean | null; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null; label?: string | null; spawnedBy?: string | null; agentId?: string | null; search?: string | null };
   "sessions.describe": { key: string; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null };
@@ -596,6 +643,7 @@ export interface OpenclawMethods {
   "tasks.list": Record<string, unknown>;
   "projects.list": Record<string, unknown>;
   "update.status": Record<string, unknown>;
+  "plugins.list": Record<string, unknown>;
   "plugins.controlUi.list": Record<string, unknown>;
   "sessions.observer.visibility": Record<string, unknown>;
   "controlUi.sessionPullRequests.subscribe": Record<string, unknown>;
