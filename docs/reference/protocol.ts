@@ -281,7 +281,11 @@ export type Deleted = { removed: Array<string>, };
 
 export type Delta = { runId: RunId, attempt: number, seq: number, text: string, };
 
-export type Done = { runId: RunId, messages: Array<LogLine>, 
+export type Done = { runId: RunId, 
+/**
+ * The log.
+ */
+sessionId: SessionId, messages: Array<LogLine>, 
 /**
  * Where the conversation was summed up meanwhile.
  */
@@ -660,9 +664,21 @@ running: boolean, };
 
 export type SessionKey = { scope: Scope, place: Place, thread: string | null, };
 
-export type SessionList = { sessions: Array<SessionItem>, };
+export type SessionList = { sessions: Array<SessionItem>, 
+/**
+ * There are older ones.
+ */
+more?: boolean, };
 
 export type Snapshot = { session: string, 
+/**
+ * The log that is shown; absent until something in the conversation was answered.
+ */
+sessionId?: SessionId | null, 
+/**
+ * Only what came after the reader's cursor: the lines before it stay.
+ */
+partial?: boolean, 
 /**
  * The end of the durable log.
  */

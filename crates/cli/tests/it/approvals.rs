@@ -145,3 +145,37 @@ fn a_running_gateway_makes_the_call_and_asks_whoever_sent_it() {
     assert!(ran.stdout.contains("\"exitCode\": 0") && ran.stdout.contains("wc -w"), "{ran:?}");
     live.end();
 }
+
+#[test]
+fn a_question_is_heard_and_answered_over_the_gateways_socket() {
+    let home = home_that_asks();
+    let live = Live::start(&home);
+    let mut events = home.call(&["events"]).start();
+    // Only then it listens.
+    events.complaint("Ctrl-C");
+    let call = waiting(&home);
+    let mut heard = |wanted: &str| loop {
+        let line = events.line();
+        assert!(!line.is_empty(), "{wanted} never came");
+        if line.contains(wanted) {
+            return line;
+        }
+    };
+    let asked = heard("is asked for: write");
+    let id = asked.split(' ').nth(1).unwrap().to_owned();
+    let method = |name: &str, params: Value| {
+        home.call(&["gateway", "call", name, "--params", &params.to_string()]).json()
+    };
+    assert_eq!(method("approval.get", json!({ "id": id }))["subjects"], json!(["path new.txt"]));
+    assert_eq!(method("approval.list", json!({}))["approvals"][0]["id"], id.as_str());
+    let decided = method("approval.decide", json!({ "id": id, "decision": "allow-once" }));
+    assert_eq!((&decided["won"], &decided["approval"]["state"]), (&json!(true), &json!("approved")));
+    assert_eq!(heard("is approved"), format!("approval {id} is approved: write"));
+    let done = call.wait();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let late = method("approval.decide", json!({ "id": id, "decision": "deny" }));
+    assert_eq!(late["won"], false, "the first answer counts");
+    events.signal(rustix::process::Signal::INT);
+    assert_eq!(events.wait().code, Some(0));
+    live.end();
+}
