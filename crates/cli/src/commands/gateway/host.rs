@@ -9,7 +9,7 @@ use tidegate_engine::{Drain, Engine, Wish};
 use tidegate_gateway::{Server, ServerOptions};
 use tidegate_policy::Profile;
 use tidegate_protocol::RunState;
-use tidegate_runtime::{Shutdown, SystemClock, fault};
+use tidegate_runtime::{Shutdown, SystemClock, fault, memory};
 use tidegate_sandbox::Sandboxes;
 use tidegate_storage::StoreError;
 
@@ -37,6 +37,8 @@ pub(super) struct Host {
     pub(super) kept: Kept,
     /// How long its start took: the next one will take about as long.
     pub(super) took: Duration,
+    /// Requested when it has drained.
+    ended: Shutdown,
 }
 
 impl Host {
@@ -47,7 +49,7 @@ impl Host {
         let Plan { loaded, options, store, sandboxes, profile, .. } = plan;
         let clock = std::sync::Arc::new(SystemClock);
         let engine = Engine::start(process.lock.share()?, store, clock, options).await?;
-        let stop = Shutdown::new();
+        let (stop, ended) = (Shutdown::new(), Shutdown::new());
         let options = ServerOptions {
             listener,
             token: home.local_token(),
@@ -66,9 +68,10 @@ impl Host {
         };
         // Nobody waits for it, so it does not stand in the way of whoever waits for the gateway.
         drop(tidegate_runtime::spawn("sandbox self-test", test_sandboxes(sandboxes, profile)));
+        drop(tidegate_runtime::spawn("memory", memory::keep_small(ended.clone())));
         let drain = Duration::from_secs(u64::from(loaded.config.gateway.drain_seconds));
         fault::pause("cli.gateway.listening").await;
-        Ok(Self { engine, port, control, stop, drain, loaded, kept, took: begin.elapsed() })
+        Ok(Self { engine, port, control, stop, drain, loaded, kept, took: begin.elapsed(), ended })
     }
 
     pub(super) fn url(&self) -> String {
@@ -161,6 +164,7 @@ impl Host {
             let _ = tokio::time::timeout(LAST_ANSWERS, server.drained()).await;
         }
         self.port.cut_off();
+        self.ended.request();
         drained.given_back
     }
 
