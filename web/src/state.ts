@@ -154,7 +154,8 @@ function onDone(state: Conversation, event: Done): Conversation {
   const run = state.runs.find((known) => known.runId === event.runId);
   const endedBadly = run !== undefined && isOver(run) && run.state !== "completed";
   if (endedBadly) return arrived({ ...state, lines, summaries });
-  const runs = state.runs.filter((known) => known.runId !== event.runId);
+  // What joined it is among its lines.
+  const runs = state.runs.filter((known) => known.runId !== event.runId && known.state !== "joined");
   const unsent = state.unsent.filter((message) => message.key !== run?.key);
   return arrived({ ...state, lines, summaries, runs, unsent, done: [...state.done, event.runId] });
 }

@@ -287,7 +287,7 @@ texts! {
     UP_LINK: "Open the page (this link works once, for 10 minutes):", "打开页面（此链接只能用一次，10 分钟内有效）：";
     UP_RUNNING: "A gateway runs in this home already, on {url}. To move it, stop it first.", "此数据目录已有网关在 {url} 运行。若要更换端口，请先停止它。";
     UP_NO_MODEL: "!! No question can be answered: {cause}. Until then: tidegate config unset agents.defaults.model", "!! 目前无法回答任何问题：{cause}。可先运行：tidegate config unset agents.defaults.model";
-    NEEDS_RESTART: "note: the gateway that runs read its configuration at its start; restart it to use this", "注意：运行中的网关在启动时读取配置；重启后才会生效";
+    NEEDS_RESTART: "note: the gateway that runs read its configuration at its start; `tidegate gateway restart` makes it take this", "注意：运行中的网关在启动时读取配置；运行 `tidegate gateway restart` 后才会生效";
     CHANNELS_NOT_STARTED: "The gateway that runs was started without channels; restart it to use those that are configured now.", "运行中的网关启动时没有通道；重启后才会使用现在配置的通道。";
     BOOT_RESUMED: "{count} run(s) were under way when the last process ended; they go on", "上次进程结束时有 {count} 个运行未完成，现在继续";
     BOOT_UNDELIVERED: "{count} message part(s) were not delivered; see: {program} outbox list --state dead,unknown", "有 {count} 条消息未能送达；查看：{program} outbox list --state dead,unknown";

@@ -208,7 +208,9 @@ impl ConfigFile {
     ) -> Result<Edited, EditError> {
         let changed = |text: &str| {
             let document = crate::document::parse(text).map_err(TextError::Unreadable)?;
-            let changes = crate::patch::changes(&document, &wanted(&document)).map_err(TextError::Path)?;
+            let shown = redact(shape::root(), &document);
+            let changes =
+                crate::patch::changes(&document, &shown, &wanted(&document)).map_err(TextError::Path)?;
             all(text, &changes)
         };
         self.rewrite(&changed, base_hash, env, now_ms)

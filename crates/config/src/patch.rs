@@ -24,18 +24,47 @@ pub fn merged(base: &Value, patch: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// The changes that bring a document to what is wanted.
-pub(crate) fn changes(document: &Value, wanted: &Value) -> Result<Vec<Change>, PathError> {
+/// The changes that bring a document to what is wanted. `shown` is the document as readers see it, with masks.
+pub(crate) fn changes(document: &Value, shown: &Value, wanted: &Value) -> Result<Vec<Change>, PathError> {
     let mut found = Vec::new();
-    walk(document, wanted, &mut Vec::new(), &mut found)?;
+    walk(Held { from: document, shown }, wanted, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-fn walk(from: &Value, to: &Value, at: &mut Vec<String>, found: &mut Vec<Change>) -> Result<(), PathError> {
-    if from == to || to.as_str() == Some(REDACTED) {
+/// What a place holds, and what readers see of it.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    from: &'a Value,
+    shown: &'a Value,
+}
+
+const NOTHING: Held<'static> = Held { from: &Value::Null, shown: &Value::Null };
+
+impl<'a> Held<'a> {
+    fn key(self, key: &str) -> Held<'a> {
+        match (self.from.get(key), self.shown.get(key)) {
+            (Some(from), Some(shown)) => Held { from, shown },
+            _ => NOTHING,
+        }
+    }
+
+    fn items(self) -> Vec<Held<'a>> {
+        let (from, shown) = (self.from.as_array(), self.shown.as_array());
+        let pairs = from.into_iter().flatten().zip(shown.into_iter().flatten());
+        pairs.map(|(from, shown)| Held { from, shown }).collect()
+    }
+
+    /// Whether a reader who says this means what is there.
+    fn is_meant_by(self, to: &Value) -> bool {
+        self.from == to || self.shown == to
+    }
+}
+
+fn walk(held: Held<'_>, to: &Value, at: &mut Vec<String>, found: &mut Vec<Change>) -> Result<(), PathError> {
+    if held.is_meant_by(to) {
         return Ok(());
     }
-    if let (Value::Object(from), Value::Object(to)) = (from, to) {
+    if let (Value::Object(from), Value::Object(to)) = (held.from, to) {
         for key in from.keys().filter(|key| !to.contains_key(*key)) {
             at.push(key.clone());
             found.push(Change::Unset { path: KeyPath::from_segments(at.iter().cloned())? });
@@ -43,31 +72,42 @@ fn walk(from: &Value, to: &Value, at: &mut Vec<String>, found: &mut Vec<Change>)
         }
         for (key, value) in to {
             at.push(key.clone());
-            walk(from.get(key).unwrap_or(&Value::Null), value, at, found)?;
+            walk(held.key(key), value, at, found)?;
             at.pop();
         }
         return Ok(());
     }
     let path = KeyPath::from_segments(at.iter().cloned())?;
-    found.push(Change::Set { path, value: unmasked(from, to) });
+    let value = unmasked(held, to).ok_or_else(|| PathError::Masked { at: path.to_string() })?;
+    found.push(Change::Set { path, value });
     Ok(())
 }
 
-/// What came, with what was there in the place of masks.
-fn unmasked(from: &Value, to: &Value) -> Value {
+/// What came, with what was there in the place of masks; `None` when nobody can tell what a mask stands for.
+fn unmasked(held: Held<'_>, to: &Value) -> Option<Value> {
+    if held.is_meant_by(to) {
+        return Some(held.from.clone());
+    }
     match to {
-        Value::String(text) if text == REDACTED => from.clone(),
-        Value::Array(items) => {
-            let before = |index: usize| from.get(index).unwrap_or(&Value::Null);
-            items.iter().enumerate().map(|(index, item)| unmasked(before(index), item)).collect()
+        Value::String(text) if text.contains(REDACTED) => None,
+        Value::Array(wanted) => {
+            let items = held.items();
+            // An item is known by all that is shown of it; by its place only while none came or went.
+            let known = |index: usize, item: &Value| {
+                let same = items.iter().find(|held| held.is_meant_by(item)).copied();
+                let placed = (items.len() == wanted.len()).then(|| items.get(index).copied()).flatten();
+                same.or(placed).unwrap_or(NOTHING)
+            };
+            wanted.iter().enumerate().map(|(index, item)| unmasked(known(index, item), item)).collect()
         }
         Value::Object(fields) => {
-            let before = |key: &str| from.get(key).unwrap_or(&Value::Null);
-            let fields: Map<String, Value> =
-                fields.iter().map(|(key, value)| (key.clone(), unmasked(before(key), value))).collect();
-            Value::Object(fields)
+            let fields: Option<Map<String, Value>> = fields
+                .iter()
+                .map(|(key, value)| Some((key.clone(), unmasked(held.key(key), value)?)))
+                .collect();
+            fields.map(Value::Object)
         }
-        other => other.clone(),
+        other => Some(other.clone()),
     }
 }
 
@@ -77,12 +117,32 @@ mod tests {
 
     use super::*;
 
+    /// As a reader sees it: every `key` and every password is masked.
+    fn masked(document: &Value) -> Value {
+        match document {
+            Value::Object(fields) => {
+                let shown = |key: &String, value: &Value| match key.as_str() {
+                    "key" => REDACTED.into(),
+                    "url" => "postgres://u:[redacted]@h".into(),
+                    _ => masked(value),
+                };
+                fields.iter().map(|(key, value)| (key.clone(), shown(key, value))).collect()
+            }
+            Value::Array(items) => items.iter().map(masked).collect(),
+            other => other.clone(),
+        }
+    }
+
     fn told(document: &Value, patch: &Value) -> Vec<String> {
         let told = |change: Change| match change {
             Change::Set { path, value } => format!("{path} = {value}"),
             Change::Unset { path } => format!("{path} goes"),
         };
-        changes(document, &merged(document, patch)).unwrap().into_iter().map(told).collect()
+        changes(document, &masked(document), &merged(document, patch))
+            .unwrap()
+            .into_iter()
+            .map(told)
+            .collect()
     }
 
     #[test]
@@ -93,7 +153,7 @@ mod tests {
         assert_eq!(told(&document, &json!({"a": {"c": [2, 3]}, "d": "x"})), ["a.c = [2,3]"]);
         assert_eq!(told(&document, &json!({"e": {"f": 1, "g": null}})), [r#"e = {"f":1}"#]);
         assert_eq!(told(&document, &json!({"d": {"k": 1}})), [r#"d = {"k":1}"#]);
-        assert!(changes(&document, &json!({"": 1, "a": {}})).is_err());
+        assert!(changes(&document, &document, &json!({"": 1, "a": {}})).is_err());
     }
 
     #[test]
@@ -103,7 +163,7 @@ mod tests {
         let to = json!({ "a": 1, "deep": { "key": REDACTED, "n": 2 }, "list": [{ "key": REDACTED, "m": 3 }], "new": {} });
         let path = |segments: &[&str]| KeyPath::from_segments(segments.iter().copied()).unwrap();
         assert_eq!(
-            changes(&from, &to).unwrap(),
+            changes(&from, &masked(&from), &to).unwrap(),
             [
                 Change::Unset { path: path(&["gone"]) },
                 Change::Set { path: path(&["deep", "n"]), value: json!(2) },
@@ -112,5 +172,21 @@ mod tests {
             ]
         );
         assert_eq!(told(&from, &json!({ "deep": { "key": REDACTED } })), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_document_that_comes_back_as_it_was_shown_changes_nothing() {
+        let from = json!({ "url": "postgres://u:secret@h", "list": [{ "key": "a" }, { "key": "b" }] });
+        assert_eq!(changes(&from, &masked(&from), &masked(&from)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_secret_never_moves_to_another_item_of_a_list() {
+        let from = json!({ "list": [{ "id": 1, "key": "a" }, { "id": 2, "key": "b" }] });
+        let without_first = json!({ "list": [{ "id": 2, "key": REDACTED }] });
+        assert_eq!(told(&from, &without_first), [r#"list = [{"id":2,"key":"b"}]"#]);
+        let changed_too = json!({ "list": [{ "id": 3, "key": REDACTED }] });
+        let refused = changes(&from, &masked(&from), &changed_too);
+        assert_eq!(refused, Err(PathError::Masked { at: "list".to_owned() }));
     }
 }

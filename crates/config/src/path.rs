@@ -28,6 +28,8 @@ pub enum PathError {
     OutOfRange { at: String, len: usize },
     #[error("{at} is not set in this file")]
     NotSet { at: String },
+    #[error("{at} has a mask in a place where no secret was: write the secret itself, or a ${{VAR}}")]
+    Masked { at: String },
 }
 
 impl PathError {

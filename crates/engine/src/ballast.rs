@@ -37,14 +37,10 @@ impl Ballast {
         let there = fs::metadata(&self.path).map_or(0, |file| file.len());
         let free = self.free_bytes();
         let laid = match fitting(free) {
-            Some(bytes) if there < LEAST || there < bytes => self.write(bytes).is_ok() || there >= LEAST,
+            Some(bytes) if there < LEAST || there < bytes => self.grown(bytes) || there >= LEAST,
             // It was not given up, so little was missing.
             _ => there >= LEAST && (!self.is_spent() || free >= LEAST),
         };
-        if !laid {
-            // Half a ballast only takes room away from what needs it.
-            let _ = fs::remove_file(self.partial());
-        }
         match (self.spent.swap(!laid, Ordering::Relaxed), laid) {
             (false, false) => tracing::warn!("the disk is nearly full: no room for the ballast"),
             (true, true) => tracing::info!("the ballast is there again"),
@@ -59,6 +55,15 @@ impl Ballast {
 
     fn partial(&self) -> PathBuf {
         self.path.with_extension("partial")
+    }
+
+    fn grown(&self, bytes: u64) -> bool {
+        let written = self.write(bytes).is_ok();
+        if !written {
+            // Half a ballast only takes room away from what needs it.
+            let _ = fs::remove_file(self.partial());
+        }
+        written
     }
 
     /// Written, not only sized: a file with holes frees nothing.

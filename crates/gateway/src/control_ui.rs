@@ -22,6 +22,18 @@ use crate::gate::Gate;
 /// Where the page is.
 const MOUNT: &str = "/control-ui";
 const INDEX: &str = "index.html";
+/// Folders of the home with what is nobody else's business.
+const OWN_FOLDERS: [&str; 9] = [
+    "agents",
+    "backups",
+    "channels",
+    "credentials",
+    "logs",
+    "revisions",
+    "sandboxes",
+    "service",
+    "workspace",
+];
 /// The largest file that is served.
 const LARGEST: u64 = 32 << 20;
 
@@ -46,7 +58,9 @@ pub(crate) async fn answer(gate: &Gate, below: &str, method: &Method) -> Answere
         return Ok(Redirect::to(&format!("{MOUNT}/")).into_response());
     };
     let (folder, wanted) = (folder.clone(), rest.to_owned());
-    let reading = tidegate_runtime::spawn_blocking("gateway.control-ui", move || read(&folder, &wanted));
+    let home = gate.engine().home().root().to_owned();
+    let reading =
+        tidegate_runtime::spawn_blocking("gateway.control-ui", move || read(&folder, &home, &wanted));
     match reading.join().await {
         Ok(Ok(Found::Page(html))) => Ok(page(&html)),
         Ok(Ok(Found::File { kind, keep, bytes })) => {
@@ -55,7 +69,8 @@ pub(crate) async fn answer(gate: &Gate, below: &str, method: &Method) -> Answere
         Ok(Ok(Found::Nothing)) => Err(nothing(below)),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the folder of gateway.controlUi.root cannot be read");
-            let message = "the folder in gateway.controlUi.root has no index.html that can be read";
+            let message = "the folder in gateway.controlUi.root is no page: it needs an index.html that can be read, and \
+                           must not hold the gateway's own files";
             Err(Refusal::new(ErrorCode::Unavailable, message))
         }
         Err(end) => Err(Refusal::new(ErrorCode::Internal, end.to_string())),
@@ -72,8 +87,12 @@ enum Found {
     Nothing,
 }
 
-fn read(folder: &Path, wanted: &str) -> io::Result<Found> {
+fn read(folder: &Path, home: &Path, wanted: &str) -> io::Result<Found> {
     let root = folder.canonicalize()?;
+    let index = inside(&root, INDEX).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    if holds_secrets(&root, home)? {
+        return Err(io::Error::other("the folder holds the gateway's own files"));
+    }
     let file = if is_plain(wanted) { inside(&root, wanted) } else { None };
     if let Some(file) = file.filter(|file| *file != root.join(INDEX)) {
         let kind = kind(&file);
@@ -87,9 +106,16 @@ fn read(folder: &Path, wanted: &str) -> io::Result<Found> {
     if Path::new(last).extension().is_some() && last != INDEX {
         return Ok(Found::Nothing);
     }
-    let index = inside(&root, INDEX).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let html = String::from_utf8(bytes_of(&index)?).map_err(io::Error::other)?;
     Ok(Found::Page(mounted(&html)))
+}
+
+/// Whether the folder is, contains or lies in one that is the gateway's own: whoever asks sees all of it.
+fn holds_secrets(root: &Path, home: &Path) -> io::Result<bool> {
+    let home = home.canonicalize()?;
+    let own = root.strip_prefix(&home).ok().and_then(|rest| rest.components().next());
+    let is_page = |name: &std::ffi::OsStr| !OWN_FOLDERS.iter().any(|own| name == *own);
+    Ok(home.starts_with(root) || own.is_some_and(|first| !is_page(first.as_os_str())))
 }
 
 /// Whether a path is a plain name below the folder: no dots that lead out, nothing encoded, nothing hidden.

@@ -58,7 +58,9 @@ impl Restarter {
         match tokio::time::timeout(CHECKED, answered).await {
             Ok(Ok(told)) => told,
             Ok(Err(_)) => Err(unavailable("the gateway ends")),
-            Err(_) => Err(unavailable("the configuration was not checked in time")),
+            Err(_) => Err(unavailable(
+                "the configuration is still being checked, and may be taken; `gateway status` shows what runs",
+            )),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::Shutdown;
+use crate::{Shutdown, spawn_blocking};
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_secs(10);
@@ -24,7 +24,8 @@ pub async fn keep_small(stop: Shutdown) {
         }
         let (Some(own), Some(worked)) = (own_memory(), worked()) else { return };
         if keeper.wants(own, worked) {
-            give_back();
+            // Walking through a large heap takes a while.
+            let _ = spawn_blocking("memory", give_back).join().await;
             keeper.gave_back(own_memory().unwrap_or(own));
         }
     }

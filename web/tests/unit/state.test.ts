@@ -201,3 +201,13 @@ test("a run that failed and is taken up again by a higher attempt loses its erro
   expect(state.runs).toEqual([{ ...run(1, "running", { attempt: 2 }), proof: "stream" }]);
   expect(state.runs[0]?.runId).toBe(id(1));
 });
+
+describe("a message that joins a run under way", () => {
+  test("is shown once, before and after that run is done", () => {
+    const talking = play(connecting, snapshot(), runEvent(1, "running"), delta(1, 1, 1, "one"), runEvent(2, "joined"));
+    expect(seen(talking).filter((row) => row.endsWith("q2"))).toHaveLength(1);
+    const joined = line(3, "user", "q2", 1);
+    const over = reduce(talking, done(1, asked, joined, { ...answer, seq: 4 }));
+    expect(seen(over)).toEqual(["user(answered): q1", "user(answered): q2", "agent(final): one two"]);
+  });
+});

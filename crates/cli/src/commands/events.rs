@@ -114,6 +114,7 @@ impl Teller<'_> {
             Heard::Delta(delta) => ("session.delta", serde_json::to_value(delta)),
             Heard::Tool(tool) => ("session.tool", serde_json::to_value(tool)),
             Heard::Note(note) => ("session.note", serde_json::to_value(note)),
+            Heard::Waits(waits) => ("session.waits", serde_json::to_value(waits)),
             Heard::Done(done) => ("session.done", serde_json::to_value(done)),
             Heard::Refused(_) => return Ok(()),
         };

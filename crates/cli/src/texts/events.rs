@@ -17,5 +17,6 @@ texts! {
     TOOL: "● {tool} {gist}", "● {tool} {gist}";
     TOOL_DONE: "● {tool}: done in {ms} ms", "● {tool}：完成，用时 {ms} 毫秒";
     TOOL_FAILED: "● {tool}: failed: {text}", "● {tool}：失败：{text}";
+    WAITS: "waits for a place in lane {lane}, {ahead} ahead", "正在等待通道 {lane} 的空位，前面还有 {ahead} 个";
     ENDED: "run {run} is {state}", "运行 {run} 状态为 {state}";
 }

@@ -1,7 +1,7 @@
 //! A conversation that is followed: what its reader hears, and where the reader stands in it.
 
 use serde_json::Value;
-use tidegate_protocol::api::{Delta, Done, Note, RunChanged, Snapshot, SubscribeSession, ToolNews};
+use tidegate_protocol::api::{Delta, Done, Note, RunChanged, RunWaits, Snapshot, SubscribeSession, ToolNews};
 use tokio::sync::mpsc;
 
 use super::EVENTS;
@@ -18,6 +18,8 @@ pub enum Heard {
     Delta(Delta),
     Tool(ToolNews),
     Note(Note),
+    /// A run of it waits for a place.
+    Waits(RunWaits),
     /// Lines of the log.
     Done(Done),
     /// The last: it cannot be followed.
@@ -49,6 +51,7 @@ fn read(event: &str, payload: Value) -> Result<Option<Heard>, serde_json::Error>
         "session.delta" => Heard::Delta(serde_json::from_value(payload)?),
         "session.tool" => Heard::Tool(serde_json::from_value(payload)?),
         "session.note" => Heard::Note(serde_json::from_value(payload)?),
+        "session.waits" => Heard::Waits(serde_json::from_value(payload)?),
         "session.done" => Heard::Done(serde_json::from_value(payload)?),
         _ => return Ok(None),
     }))

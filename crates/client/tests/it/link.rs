@@ -38,7 +38,7 @@ async fn lines(following: &mut Following) -> (&'static str, Vec<i64>) {
             Heard::Snapshot(snapshot) => return ("whole", seqs(&snapshot.messages)),
             Heard::Done(done) => return ("done", seqs(&done.messages)),
             Heard::Refused(error) => panic!("{error}"),
-            Heard::Run(_) | Heard::Delta(_) | Heard::Tool(_) | Heard::Note(_) => {}
+            Heard::Run(_) | Heard::Delta(_) | Heard::Tool(_) | Heard::Note(_) | Heard::Waits(_) => {}
         }
     }
 }

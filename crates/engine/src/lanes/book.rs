@@ -11,6 +11,8 @@ use tidegate_protocol::{RunId, Scope, SessionKey};
 
 use super::fair::{FairQueue, Path, Pushed, Ticket};
 
+/// Of how many is told at one look. A crowd that waits must not overrun those who listen; the others are told of next.
+const TOLD_AT_ONCE: usize = 100;
 /// Runs under way are not kept waiting outside: each is in memory anyhow.
 const UNBOUNDED: usize = usize::MAX;
 
@@ -213,11 +215,11 @@ impl<R> Book<R> {
         self.spilled = true;
     }
 
-    /// Those who have waited since then or longer and of whom nobody was told yet; told now.
+    /// Some of those who have waited since then or longer and of whom nobody was told yet; told now.
     pub(super) fn late(&mut self, since: Instant) -> Vec<Late> {
         let mut found = Vec::new();
         self.beginning.each(&mut |ticket, waiter| {
-            if !waiter.warned && waiter.since <= since {
+            if !waiter.warned && waiter.since <= since && found.len() < TOLD_AT_ONCE {
                 waiter.warned = true;
                 found.push((ticket, waiter.clone()));
             }

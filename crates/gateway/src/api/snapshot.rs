@@ -43,7 +43,8 @@ pub(crate) async fn read(
         }
         None => Written::default(),
     };
-    written.leave_out(&under_way(gate, &rows, &written.messages).await?);
+    let under_way = under_way(gate, &rows, &written.messages).await?;
+    written.leave_out(&under_way);
     let Written { mut messages, mut summaries } = written;
     let session = session.map(|row| row.id);
     // Newest first, as far back as this log goes: what another log answered was another conversation.
@@ -51,8 +52,10 @@ pub(crate) async fn read(
         Some(command) => *command != RunCommand::Reset || row.state != RunState::Completed,
         None => row.state != RunState::Completed || row.session == session,
     });
-    let mut runs: Vec<RunLine> =
-        of_this_log.filter(|row| !is_answered(row, &messages)).map(|row| run_line(gate, row)).collect();
+    let mut runs: Vec<RunLine> = of_this_log
+        .filter(|row| !is_answered(row, &messages, &under_way))
+        .map(|row| run_line(gate, row))
+        .collect();
     runs.reverse();
     // A place further back than what is read here would leave a hole.
     let known = cursor.filter(|cursor| Some(cursor.session_id) == session && cursor.seq >= after);
@@ -86,7 +89,11 @@ async fn under_way(gate: &Gate, rows: &[RunRow], messages: &[LogLine]) -> Result
 }
 
 /// Whether the log has a run's answer. The row may be older than the log that was read after it.
-fn is_answered(row: &RunRow, messages: &[LogLine]) -> bool {
+fn is_answered(row: &RunRow, messages: &[LogLine], under_way: &[RunId]) -> bool {
+    if row.state == RunState::Joined {
+        // Its line is among those of the run that took it in, once that one's lines are shown.
+        return row.joined.is_none_or(|host| !under_way.contains(&host));
+    }
     let in_log = |line: &LogLine| line.run_id == row.id && line.role == Role::Assistant;
     (row.state == RunState::Completed && said(row).is_none()) || messages.iter().any(in_log)
 }

@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tidegate_protocol::ErrorCode;
-use tidegate_runtime::fault;
 use tidegate_protocol::schema::Shape;
+use tidegate_runtime::fault;
 
 use crate::gate::Gate;
 use crate::ws::frame::{self, Request, WireError};

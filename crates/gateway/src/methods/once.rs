@@ -53,6 +53,10 @@ impl Drop for Held<'_> {
     }
 }
 
+/// The largest answer that is kept. Of a larger one is kept that the call was made.
+const LARGEST_KEPT: usize = 64 * 1024;
+const TOO_LARGE: &str = r#"{"ok":true,"note":"the call was made; its answer was too large to keep"}"#;
+
 /// Makes a call unless it was made before.
 pub(super) async fn once(
     method: &Method,
@@ -73,7 +77,8 @@ pub(super) async fn once(
         return Ok(answer);
     }
     let answer = call.await?;
-    let kept = engine.keep_answer(&held.name, request.as_bytes(), answer.clone(), gate.shared.now()).await;
+    let answer_kept = if answer.len() > LARGEST_KEPT { TOO_LARGE.to_owned() } else { answer.clone() };
+    let kept = engine.keep_answer(&held.name, request.as_bytes(), answer_kept, gate.shared.now()).await;
     if let Err(error) = kept {
         // It is done, and whoever asked is told so.
         tracing::warn!(%error, method = method.name, "what a key was answered could not be kept");

@@ -90,7 +90,7 @@ methods! {
             "session.compact" Write Again (SessionRef) -> Compacted = conversations::compact;
             "session.subscribe" Read Harmless (SubscribeSession) -> Subscribed = watch::subscribe;
             "session.unsubscribe" Read Harmless (Unsubscribe) -> Ack = watch::unsubscribe;
-            "message.send" Write Keyed (SendMessage) -> MessageSent = conversations::send;
+            "message.send" Write Run (SendMessage) -> MessageSent = conversations::send;
             "run.get" Read Harmless (RunRef) -> RunView = runs::get;
             "run.list" Read Harmless (ListRuns) -> RunList = runs::list;
             "run.abort" Write Harmless (RunRef) -> Ack = runs::abort;

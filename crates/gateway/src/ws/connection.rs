@@ -108,7 +108,10 @@ async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<
         Ok((peer, token)) => {
             let hello = hello::hello(gate, &peer, token).await;
             let answer = frame::response(&request.id, &frame::to_json(&hello));
-            socket.send(Message::Text(answer.into())).await.ok()?;
+            if socket.send(Message::Text(answer.into())).await.is_err() {
+                gate.shared.hub.nodes.unregister(&peer);
+                return None;
+            }
             join(gate, &peer);
             gate.shared.hub.talk.tell(&peer);
             Some(peer)
@@ -395,9 +398,9 @@ fn goodbye_of(ending: Ending) -> Goodbye {
 pub(crate) async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
     let goodbye = async {
         let frame = CloseFrame { code, reason: reason.to_owned().into() };
-        if socket.send(Message::Close(Some(frame))).await.is_ok() {
-            while let Some(Ok(_)) = socket.recv().await {}
-        }
+        // If the other side said it first, this cannot be sent; reading on sends the answer that is due.
+        let _ = socket.send(Message::Close(Some(frame))).await;
+        while let Some(Ok(_)) = socket.recv().await {}
     };
     let _ = timeout(GOODBYE, goodbye).await;
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::devices::Devices;
 use super::frame::{self, StateVersion};
-use super::outbox::{Ending, Weight};
+use super::outbox::{Ending, LARGEST, Weight};
 use super::peer::{Audience, Dialect, Peer};
 use super::scope::Need;
 use super::standing::Standing;
@@ -26,9 +26,9 @@ use crate::methods::once::Once;
 pub(crate) const CLIENTS: usize = 20_000;
 /// Clients that have not said who they are.
 pub(crate) const STRANGERS: usize = 512;
-/// Broadcasts that are kept, in number and bytes.
+/// Broadcasts that are kept, in number and bytes: whoever comes back has room for all of them beside what is new.
 const PAST_FRAMES: usize = 2048;
-const PAST_BYTES: usize = 2 * 1024 * 1024;
+const PAST_BYTES: usize = LARGEST / 2;
 /// Entries of the presence list.
 const PRESENT: usize = 200;
 
@@ -283,6 +283,22 @@ impl Hub {
     /// Where the broadcasts stand.
     pub(crate) fn cursor(&self) -> Value {
         json!({ "bootId": self.boot, "seq": self.broadcasts(false).seq })
+    }
+}
+
+/// A run that is being told to its end; at a shutdown clients wait for it. Given back also when telling it fails.
+pub(crate) struct Telling(Arc<Hub>);
+
+impl Telling {
+    pub(crate) fn new(hub: &Arc<Hub>) -> Self {
+        hub.telling.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(hub))
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.telling.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

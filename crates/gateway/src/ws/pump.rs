@@ -4,7 +4,6 @@
 //! the last client leaves, all of them end; the next first client begins anew with whatever is under way then.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::hello::TICK_MS;
+use super::hub::Telling;
 use super::outbox::Weight;
 use super::peer::Audience;
 use crate::dialect::native::{self, news};
@@ -66,6 +66,8 @@ impl Pump {
         let mut presence_told = Instant::now();
         loop {
             tokio::select! {
+                biased;
+                // First: who has nobody left to tell must not tell what the next one tells too.
                 _ = self.watching.changed() => return,
                 () = self.gate.shared.cut.requested() => return,
                 event = self.events.next() => match event {
@@ -155,15 +157,15 @@ impl Pump {
             return;
         }
         let (gate, mut watching) = (self.gate.clone(), self.watching.clone());
-        let hub = Arc::clone(&gate.shared.hub);
-        hub.telling.fetch_add(1, Ordering::AcqRel);
+        let telling = Telling::new(&gate.shared.hub);
         let told = async move {
+            let _telling = telling;
             tokio::select! {
-                () = story.tell(&gate) => {}
+                biased;
                 _ = watching.changed() => {}
                 () = gate.shared.cut.requested() => {}
+                () = story.tell(&gate) => {}
             }
-            hub.telling.fetch_sub(1, Ordering::AcqRel);
         };
         spawn("gateway.ws.run", self.gate.shared.tasks.track_future(told));
     }

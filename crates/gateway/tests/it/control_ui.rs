@@ -65,3 +65,19 @@ async fn without_a_folder_it_leads_to_our_page_and_has_no_files() {
     let file = house.call("GET", "/control-ui/index.html").send().await;
     assert_eq!(file.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_folder_with_the_gateways_own_files_is_no_page() {
+    for root in ["", ".", "/", "credentials"] {
+        let house = House::configured(&json!({ "gateway": { "controlUi": { "root": root } } })).await;
+        let folder = house.home().join(root);
+        if root != "/" {
+            std::fs::write(folder.join("index.html"), "<html></html>").unwrap();
+        }
+        let below = if root == "credentials" { "local-token" } else { "credentials/local-token" };
+        for path in [format!("/control-ui/{below}"), "/control-ui/".to_owned(), "/control-ui/index.html".to_owned()] {
+            let reply = house.call("GET", &path).send().await;
+            assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE, "{root:?} {path}: {}", text(&reply));
+        }
+    }
+}

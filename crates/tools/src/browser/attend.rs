@@ -14,11 +14,11 @@ use super::snapshot::Names;
 use super::wire::{Event, Wire};
 use crate::tool::ToolFailure;
 
-/// What pages said that is kept of each, and how much of one saying.
 /// What holds a browser so that it starts.
 const HELD: &str = "in a sandbox it needs the profile local with bubblewrap, or the profile container with an image that has \
                     the browser; `sandbox status` says what there is";
 
+/// What pages said that is kept of each, and how much of one saying.
 const KEPT_SAYINGS: usize = 100;
 const LONGEST_SAYING: usize = 500;
 /// Documents of a tab that are remembered: a page may lead to the next before anybody looked.

@@ -63,6 +63,9 @@ pub(super) fn heard(app: &App, heard: &Heard) -> Vec<String> {
             let state = run.state.as_str();
             vec![app.fill(words::ENDED, &[("run", &run.run_id), ("state", &state)])]
         }
+        Heard::Waits(waits) => {
+            vec![app.fill(words::WAITS, &[("lane", &waits.lane), ("ahead", &waits.ahead)])]
+        }
         Heard::Run(_) | Heard::Delta(_) | Heard::Note(_) | Heard::Refused(_) => Vec::new(),
     }
 }

@@ -140,13 +140,13 @@ async fn check(process: &Process<'_>, host: &Host, ask: Option<RestartAsk>) -> O
 }
 
 async fn prepare(process: &Process<'_>, host: &Host) -> Result<Plan, Failure> {
+    let loaded = config_file(process.home).load(&process.app.env)?;
     let health = host.engine.health();
-    if !health.ready {
+    if !health.ready && host.kept.is_for(&loaded) {
         // What is wrong now would be wrong for the next one as well, and that one could not even start.
         let message = words::NOT_READY.with(&[("problems", &health.problems.join(", "))]);
         return Err(Failure::new(ErrorCode::Unavailable, message));
     }
-    let loaded = config_file(process.home).load(&process.app.env)?;
     Plan::new(process, loaded, Some(&host.kept)).await
 }
 
@@ -196,7 +196,6 @@ async fn give_way(
                 app.fill(words::FELL_BACK, &[("cause", &cause)])
             )));
             tracing::error!(code = %failure.code, cause = failure.message.en, "went on with the configuration before");
-            wanted.again = false;
             Host::start(process, Plan::new(process, before, Some(&kept)).await?).await?
         }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_channels::local::{self, Local};
 use tidegate_config::Loaded;
-use tidegate_config::schema::{Bind, Storage};
+use tidegate_config::schema::{Backend, Bind, Storage};
 use tidegate_engine::{Home, HomeLock, Options, Settings, StoredStandings};
 use tidegate_gateway::{Restarter, ServeError, open_port};
 use tidegate_policy::Profile;
@@ -82,7 +82,7 @@ impl Plan {
             None => Some(opened(process, wanted).await?),
         };
         let store = match before {
-            Some(kept) if kept.storage == loaded.config.storage => Arc::clone(&kept.store),
+            Some(kept) if kept.fits(&loaded.config.storage) => Arc::clone(&kept.store),
             _ => open_to_stay(home, &loaded.config, Access::Write).await?,
         };
         let settings = Settings::new(&loaded);
@@ -124,6 +124,18 @@ impl Plan {
 }
 
 impl Kept {
+    /// Whether the next gateway has the same database. A file is the same whatever is said about servers: it must never have two
+    /// writers.
+    fn fits(&self, wanted: &Storage) -> bool {
+        let both_files = self.storage.backend == Backend::Sqlite && wanted.backend == Backend::Sqlite;
+        both_files || self.storage == *wanted
+    }
+
+    /// The same store whatever the next configuration says.
+    pub(super) fn is_for(&self, loaded: &Loaded) -> bool {
+        self.fits(&loaded.config.storage)
+    }
+
     /// The port for the next gateway: the same one, another one, or none yet.
     async fn listener_for(
         &self,

@@ -102,7 +102,7 @@ async fn read_to(following: &mut Following, lines: &mut BTreeMap<i64, String>, c
             Heard::Snapshot(snapshot) => snapshot.messages,
             Heard::Done(done) => done.messages,
             Heard::Refused(error) => panic!("{error}"),
-            Heard::Run(_) | Heard::Delta(_) | Heard::Tool(_) | Heard::Note(_) => continue,
+            Heard::Run(_) | Heard::Delta(_) | Heard::Tool(_) | Heard::Note(_) | Heard::Waits(_) => continue,
         };
         for line in told {
             assert_eq!(lines.insert(line.seq, line.text), None, "line {} was told before", line.seq);

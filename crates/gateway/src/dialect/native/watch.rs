@@ -4,7 +4,6 @@
 //! durable is never left out.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use tidegate_protocol::ErrorCode;
@@ -18,7 +17,7 @@ use crate::gate::Gate;
 use crate::methods::Caller;
 use crate::names::key_of;
 use crate::ws::frame::{self, WireError};
-use crate::ws::hub::Hub;
+use crate::ws::hub::Telling;
 use crate::ws::outbox::Weight;
 use crate::ws::peer::Peer;
 use crate::ws::subscriptions;
@@ -72,7 +71,8 @@ impl Watch {
                 self.tell(&told);
             }
             // While a run is being answered, a shutdown waits a moment for its end.
-            telling = follow.is_answering().then(|| telling.unwrap_or_else(|| Telling::new(&self.gate)));
+            telling =
+                follow.is_answering().then(|| telling.unwrap_or_else(|| Telling::new(&self.gate.shared.hub)));
             let woken = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => break,
@@ -111,22 +111,5 @@ impl Watch {
         self.n += 1;
         let frame = frame::subscribed(event, &frame::to_json(payload), &self.sub, self.n);
         self.peer.outbox.put(frame.into(), weight);
-    }
-}
-
-/// Something is being told to its end.
-struct Telling(Arc<Hub>);
-
-impl Telling {
-    fn new(gate: &Gate) -> Self {
-        let hub = Arc::clone(&gate.shared.hub);
-        hub.telling.fetch_add(1, Ordering::AcqRel);
-        Self(hub)
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        self.0.telling.fetch_sub(1, Ordering::AcqRel);
     }
 }

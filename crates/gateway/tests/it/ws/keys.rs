@@ -123,6 +123,6 @@ fn what_runs_keep_themselves_is_the_runs() {
     let of = |repeat: Repeat| -> Vec<&str> {
         METHODS.iter().filter(|row| row.repeat == repeat).map(|row| row.name).collect()
     };
-    assert_eq!(of(Repeat::Run), ["agent", "chat.send", "send", "agent.run"]);
+    assert_eq!(of(Repeat::Run), ["message.send", "agent", "chat.send", "send", "agent.run"]);
     assert!(of(Repeat::Keyed).contains(&"node.invoke"));
 }

@@ -32,7 +32,7 @@ async fn the_first_frame_says_what_is_spoken_here() {
     assert_eq!(hello.server.version, hello.me.version);
     assert!(hello.server.conn_id.starts_with(&hello.server.boot_id));
     assert_eq!((hello.policy.tick_ms, hello.policy.max_requests), (15_000, 64));
-    assert_eq!((hello.policy.max_frame_bytes, hello.policy.max_queued_bytes), (524_288, 1_572_864));
+    assert_eq!((hello.policy.max_frame_bytes, hello.policy.max_queued_bytes), (8_388_608, 1_572_864));
     for method in ["me.get", "message.send", "session.subscribe", "events.resume", "approval.decide"] {
         assert!(hello.methods.iter().any(|known| known == method), "{method}");
     }
@@ -200,7 +200,7 @@ async fn a_refusal_has_the_code_of_the_interface_and_nothing_unknown_is_ignored(
 async fn a_frame_that_is_too_large_ends_the_connection_with_its_own_code() {
     let house = House::open().await;
     let (mut client, _) = native(&house).await;
-    let long = "x".repeat(600 * 1024);
+    let long = "x".repeat(9 << 20);
     client.ask("message.send", json!({ "session": "main", "text": long, "key": "k" })).await;
     assert_eq!(client.read().await, Read::Closed(1009, "message too big".to_owned()));
 }

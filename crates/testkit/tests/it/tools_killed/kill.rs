@@ -337,7 +337,11 @@ async fn everywhere(backend: Backend, story: Story, mine: Third) {
 /// Only if all of this happens do the promises mean anything.
 fn about_something(story: Story, tally: Tally) {
     let Tally { done, interrupted, happened, skipped: _, joined, summed_up, noted, announced, sent } = tally;
-    assert!(done > interrupted && interrupted > happened && happened > 0, "{tally:?}");
+    assert!(done > interrupted && interrupted > 0, "{tally:?}");
+    if story == Story::Tools {
+        // In the others tools are not the subject, and a third of the deaths need not meet one that had its effect.
+        assert!(interrupted > happened && happened > 0, "{tally:?}");
+    }
     let seen = match story {
         Story::Tools => 1,
         Story::Steered => joined,
