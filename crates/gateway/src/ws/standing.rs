@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::frame::WireError;
-use crate::dialect::openclaw::system;
+use crate::dialect::openclaw::system::{self, HealthSummary};
 use crate::gate::Gate;
 
 /// How old an answer may be.
@@ -18,11 +17,11 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Standing {
     /// Held while it is read: whoever comes meanwhile waits for that reading.
-    latest: Mutex<Option<(Instant, Arc<Value>)>>,
+    latest: Mutex<Option<(Instant, Arc<HealthSummary>)>>,
 }
 
 impl Standing {
-    pub(crate) async fn read(&self, gate: &Gate) -> Result<Arc<Value>, WireError> {
+    pub(crate) async fn read(&self, gate: &Gate) -> Result<Arc<HealthSummary>, WireError> {
         let mut latest = self.latest.lock().await;
         if let Some((at, standing)) = latest.as_ref()
             && at.elapsed() < FRESH
