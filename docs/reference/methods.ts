@@ -664,8 +664,8 @@ export namespace Openclaw {
     "sessions.catalog.list": { params: Record<string, unknown>; result: NoCatalogs };
     "voicewake.get": { params: Record<string, unknown>; result: NoTriggers };
     "cron.add": { params: { name: string; schedule: unknown; sessionTarget: string; wakeMode: string; payload: { kind: "systemEvent"; text: string } | { kind: "agentTurn"; message: string; model?: string; thinking?: string }; agentId?: string | null; description?: string | null; enabled?: boolean | null; deleteAfterRun?: boolean | null }; result: never };
-    "cron.update": { params: unknown | unknown; result: never };
-    "cron.remove": { params: unknown | unknown; result: never };
+    "cron.update": { params: { id?: string | null; jobId?: string | null; patch: unknown }; result: never };
+    "cron.remove": { params: { id?: string | null; jobId?: string | null }; result: never };
   }
 
   export type AgentEnded = { runId: string; status: string; summary: string; result: AgentResult };
