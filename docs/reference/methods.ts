@@ -566,121 +566,485 @@ export type UsageOf = { days?: number | null, agent?: string | null, };
 
 export type UsageView = { days: Array<UsageDay>, total: Usage, };
 
-// What the methods of the other dialects take.
+// The other dialects.
 
-export interface OpenclawMethods {
-  "health": { probe?: boolean | null };
-  "logs.tail": { cursor?: number | null; limit?: number | null; maxBytes?: number | null };
-  "channels.status": { probe?: boolean | null; timeoutMs?: number | null };
-  "status": Record<string, never>;
-  "usage.status": Record<string, never>;
-  "usage.cost": { days?: number | null; agentId?: string | null };
-  "config.get": Record<string, never>;
-  "config.set": { raw: string; baseHash?: string | null };
-  "config.patch": { raw: string; baseHash?: string | null; sessionKey?: string | null; note?: string | null; restartDelayMs?: number | null };
-  "config.apply": { raw: string; baseHash?: string | null; sessionKey?: string | null; note?: string | null; restartDelayMs?: number | null };
-  "config.schema": Record<string, never>;
-  "exec.approval.list": Record<string, never>;
-  "exec.approval.get": { id: string };
-  "exec.approval.request": { id?: string | null; command: string; cwd?: string | null; host?: string | null; security?: string | null; ask?: string | null; agentId?: string | null; resolvedPath?: string | null; sessionKey?: string | null; timeoutMs?: number | null };
-  "exec.approval.resolve": { id: string; decision: string };
-  "models.list": { agentId?: string | null; view?: string | null };
-  "models.authStatus": Record<string, unknown>;
-  "agents.list": Record<string, never>;
-  "tools.effective": { agentId?: string | null; sessionKey?: string | null };
-  "agent.identity.get": { agentId?: string | null; sessionKey?: string | null };
-  "agent": { message: string; idempotencyKey: string; agentId?: string | null; provider?: string | null; model?: string | null; to?: string | null; replyTo?: string | null; sessionId?: string | null; sessionKey?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; channel?: string | null; replyChannel?: string | null; accountId?: string | null; replyAccountId?: string | null; threadId?: string | null; groupId?: string | null; groupChannel?: string | null; groupSpace?: string | null; timeout?: number | null; lane?: string | null; extraSystemPrompt?: string | null; label?: string | null; spawnedBy?: string | null };
-  "agent.wait": { runId: string; timeoutMs?: number | null };
-  "chat.history": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
-  "chat.startup": { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null };
-  "chat.send": { sessionKey: string; message: string; idempotencyKey: string; agentId?: string | null; sessionId?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; timeoutMs?: number | null; suppressCommandInterpretation?: boolean | null };
-  "chat.inject": { sessionKey: string; message: string; label?: string | null };
-  "send": { to: string; message: string; mediaUrl?: string | null; mediaUrls?: Array<string> | null; gifPlayback?: boolean | null; channel?: string | null; accountId?: string | null; sessionKey?: string | null; idempotencyKey: string };
-  "wake": { mode: string; text: string };
-  "talk.mode": { enabled: boolean; phase?: string | null };
-  "chat.metadata": Record<string, unknown>;
-  "chat.abort": { sessionKey: string; runId?: string | null; agentId?: string | null };
-  "sessions.list": { limit?: number | null; offset?: number | null; activeMinutes?: number | null; includeGlobal?: boolean | null; includeUnknown?: boolean | null; configuredAgentsOnly?: boolean | null; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null; label?: string | null; spawnedBy?: string | null; agentId?: string | null; search?: string | null };
-  "sessions.describe": { key: string; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null };
-  "sessions.preview": { keys: Array<string>; limit?: number | null; maxChars?: number | null };
-  "sessions.resolve": { key?: string | null; sessionId?: string | null; label?: string | null; agentId?: string | null; spawnedBy?: string | null; includeGlobal?: boolean | null; includeUnknown?: boolean | null; allowMissing?: boolean | null };
-  "sessions.patch": { key: string; agentId?: string | null; label?: string | null; thinkingLevel?: string | null; verboseLevel?: string | null; reasoningLevel?: string | null; responseUsage?: string | null; elevatedLevel?: string | null; execHost?: string | null; execSecurity?: string | null; execAsk?: string | null; execNode?: string | null; model?: string | null; spawnedBy?: string | null; sendPolicy?: "allow" | "deny" | null; groupActivation?: "mention" | "always" | null };
-  "sessions.reset": { key: string; agentId?: string | null; reason?: "new" | "reset" };
-  "sessions.delete": { key: string; agentId?: string | null; deleteTranscript?: boolean | null };
-  "sessions.compact": { key: string; agentId?: string | null; maxLines?: number | null };
-  "sessions.subscribe": Record<string, never>;
-  "sessions.unsubscribe": Record<string, never>;
-  "sessions.messages.subscribe": { key: string; agentId?: string | null; includeApprovals?: boolean | null; afterSeq?: number | null };
-  "sessions.messages.unsubscribe": { key: string; agentId?: string | null };
-  "events.resume": { bootId: string; afterSeq: number };
-  "system-presence": Record<string, never>;
-  "system-event": { text: string; host?: string | null; ip?: string | null; mode?: string | null; version?: string | null; platform?: string | null; reason?: string | null; instanceId?: string | null; deviceId?: string | null; lastInputSeconds?: number | null; tags?: Array<string> | null };
-  "system.info": Record<string, never>;
-  "device.pair.list": Record<string, never>;
-  "device.pair.approve": { requestId: string };
-  "device.pair.reject": { requestId: string };
-  "device.token.rotate": { deviceId: string; role: string; scopes?: Array<string> | null };
-  "device.token.revoke": { deviceId: string; role: string; scopes?: Array<string> | null };
-  "node.pair.list": Record<string, never>;
-  "node.pair.approve": { requestId: string };
-  "node.pair.reject": { requestId: string };
-  "node.rename": { nodeId: string; displayName: string };
-  "node.list": Record<string, never>;
-  "node.describe": { nodeId: string };
-  "node.invoke": { nodeId: string; command: string; params?: unknown; timeoutMs?: number | null; idempotencyKey: string; sessionKey?: string | null };
-  "node.invoke.result": { id: string; nodeId: string; ok: boolean; payload?: unknown; payloadJSON?: string | null; error?: { code?: string | null; message?: string | null } | null };
-  "node.event": { event: string; payload?: unknown; payloadJSON?: string | null };
-  "skills.bins": Record<string, unknown>;
-  "skills.status": Record<string, unknown>;
-  "last-heartbeat": Record<string, unknown>;
-  "cron.list": Record<string, unknown>;
-  "cron.status": Record<string, unknown>;
-  "commands.list": Record<string, unknown>;
-  "question.list": Record<string, unknown>;
-  "plugin.approval.list": Record<string, unknown>;
-  "openclaw.approval.list": Record<string, unknown>;
-  "taskSuggestions.list": Record<string, unknown>;
-  "tasks.list": Record<string, unknown>;
-  "projects.list": Record<string, unknown>;
-  "update.status": Record<string, unknown>;
-  "plugins.list": Record<string, unknown>;
-  "plugins.controlUi.list": Record<string, unknown>;
-  "sessions.observer.visibility": Record<string, unknown>;
-  "controlUi.sessionPullRequests.subscribe": Record<string, unknown>;
-  "users.prefs.get": Record<string, unknown>;
-  "board.get": { sessionKey?: string | null };
-  "sessions.viewers.set": { sessionKeys?: Array<string> | null };
-  "sessions.github.options": Record<string, unknown>;
-  "talk.catalog": Record<string, unknown>;
-  "session.members.listEvidence": { sessionKey?: string | null };
-  "sessions.groups.list": Record<string, unknown>;
-  "sessions.groups.defaults": Record<string, unknown>;
-  "mentions.list": Record<string, unknown>;
-  "progressCard.get": Record<string, unknown>;
-  "sessions.branches.list": Record<string, unknown>;
-  "session.discussion.info": Record<string, unknown>;
-  "sessions.companion.state": Record<string, unknown>;
-  "sessions.catalog.list": Record<string, unknown>;
-  "voicewake.get": Record<string, unknown>;
-  "cron.add": { name: string; schedule: unknown; sessionTarget: string; wakeMode: string; payload: { kind: "systemEvent"; text: string } | { kind: "agentTurn"; message: string; model?: string; thinking?: string }; agentId?: string | null; description?: string | null; enabled?: boolean | null; deleteAfterRun?: boolean | null };
-  "cron.update": unknown | unknown;
-  "cron.remove": unknown | unknown;
+export namespace Openclaw {
+  export interface Methods {
+    "health": { params: { probe?: boolean | null }; result: HealthSummary };
+    "logs.tail": { params: { cursor?: number | null; limit?: number | null; maxBytes?: number | null }; result: LogPage };
+    "channels.status": { params: { probe?: boolean | null; timeoutMs?: number | null }; result: ChannelsSummary };
+    "status": { params: Record<string, never>; result: StatusSummary };
+    "usage.status": { params: Record<string, never>; result: PlanUsage };
+    "usage.cost": { params: { days?: number | null; agentId?: string | null }; result: CostSummary };
+    "config.get": { params: Record<string, never>; result: ConfigSnapshot };
+    "config.set": { params: { raw: string; baseHash?: string | null }; result: ConfigWritten };
+    "config.patch": { params: { raw: string; baseHash?: string | null; sessionKey?: string | null; note?: string | null; restartDelayMs?: number | null }; result: ConfigApplied };
+    "config.apply": { params: { raw: string; baseHash?: string | null; sessionKey?: string | null; note?: string | null; restartDelayMs?: number | null }; result: ConfigApplied };
+    "config.schema": { params: Record<string, never>; result: ConfigSchema };
+    "exec.approval.list": { params: Record<string, never>; result: PendingApprovals };
+    "exec.approval.get": { params: { id: string }; result: PendingApproval };
+    "exec.approval.request": { params: { id?: string | null; command: string; cwd?: string | null; host?: string | null; security?: string | null; ask?: string | null; agentId?: string | null; resolvedPath?: string | null; sessionKey?: string | null; timeoutMs?: number | null }; result: ApprovalDecided };
+    "exec.approval.resolve": { params: { id: string; decision: string }; result: Done };
+    "models.list": { params: { agentId?: string | null; view?: string | null }; result: ModelRows };
+    "models.authStatus": { params: Record<string, unknown>; result: NoLogins };
+    "agents.list": { params: Record<string, never>; result: AgentList };
+    "tools.effective": { params: { agentId?: string | null; sessionKey?: string | null }; result: EffectiveTools };
+    "agent.identity.get": { params: { agentId?: string | null; sessionKey?: string | null }; result: AgentIdentity };
+    "agent": { params: { message: string; idempotencyKey: string; agentId?: string | null; provider?: string | null; model?: string | null; to?: string | null; replyTo?: string | null; sessionId?: string | null; sessionKey?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; channel?: string | null; replyChannel?: string | null; accountId?: string | null; replyAccountId?: string | null; threadId?: string | null; groupId?: string | null; groupChannel?: string | null; groupSpace?: string | null; timeout?: number | null; lane?: string | null; extraSystemPrompt?: string | null; label?: string | null; spawnedBy?: string | null }; result: AgentEnded };
+    "agent.wait": { params: { runId: string; timeoutMs?: number | null }; result: AgentWaited };
+    "chat.history": { params: { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null }; result: ChatPage };
+    "chat.startup": { params: { sessionKey: string; limit?: number | null; agentId?: string | null; offset?: number | null; maxChars?: number | null; maxBytes?: number | null }; result: ChatStartup };
+    "chat.send": { params: { sessionKey: string; message: string; idempotencyKey: string; agentId?: string | null; sessionId?: string | null; thinking?: string | null; deliver?: boolean | null; attachments?: Array<unknown> | null; timeoutMs?: number | null; suppressCommandInterpretation?: boolean | null }; result: ChatSent };
+    "chat.inject": { params: { sessionKey: string; message: string; label?: string | null }; result: ChatInjected };
+    "send": { params: { to: string; message: string; mediaUrl?: string | null; mediaUrls?: Array<string> | null; gifPlayback?: boolean | null; channel?: string | null; accountId?: string | null; sessionKey?: string | null; idempotencyKey: string }; result: LineSent };
+    "wake": { params: { mode: string; text: string }; result: Done };
+    "talk.mode": { params: { enabled: boolean; phase?: string | null }; result: Talking };
+    "chat.metadata": { params: Record<string, unknown>; result: ChatMetadata };
+    "chat.abort": { params: { sessionKey: string; runId?: string | null; agentId?: string | null }; result: ChatAborted };
+    "sessions.list": { params: { limit?: number | null; offset?: number | null; activeMinutes?: number | null; includeGlobal?: boolean | null; includeUnknown?: boolean | null; configuredAgentsOnly?: boolean | null; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null; label?: string | null; spawnedBy?: string | null; agentId?: string | null; search?: string | null }; result: SessionRows };
+    "sessions.describe": { params: { key: string; includeDerivedTitles?: boolean | null; includeLastMessage?: boolean | null }; result: SessionDescribed };
+    "sessions.preview": { params: { keys: Array<string>; limit?: number | null; maxChars?: number | null }; result: SessionPreviews };
+    "sessions.resolve": { params: { key?: string | null; sessionId?: string | null; label?: string | null; agentId?: string | null; spawnedBy?: string | null; includeGlobal?: boolean | null; includeUnknown?: boolean | null; allowMissing?: boolean | null }; result: SessionResolved };
+    "sessions.patch": { params: { key: string; agentId?: string | null; label?: string | null; thinkingLevel?: string | null; verboseLevel?: string | null; reasoningLevel?: string | null; responseUsage?: string | null; elevatedLevel?: string | null; execHost?: string | null; execSecurity?: string | null; execAsk?: string | null; execNode?: string | null; model?: string | null; spawnedBy?: string | null; sendPolicy?: "allow" | "deny" | null; groupActivation?: "mention" | "always" | null }; result: SessionPatched };
+    "sessions.reset": { params: { key: string; agentId?: string | null; reason?: "new" | "reset" }; result: SessionReset };
+    "sessions.delete": { params: { key: string; agentId?: string | null; deleteTranscript?: boolean | null }; result: SessionDeleted };
+    "sessions.compact": { params: { key: string; agentId?: string | null; maxLines?: number | null }; result: SessionCompacted };
+    "sessions.subscribe": { params: Record<string, never>; result: SessionsWatched };
+    "sessions.unsubscribe": { params: Record<string, never>; result: SessionsWatched };
+    "sessions.messages.subscribe": { params: { key: string; agentId?: string | null; includeApprovals?: boolean | null; afterSeq?: number | null }; result: MessagesWatched };
+    "sessions.messages.unsubscribe": { params: { key: string; agentId?: string | null }; result: MessagesUnwatched };
+    "events.resume": { params: { bootId: string; afterSeq: number }; result: Resumed };
+    "system-presence": { params: Record<string, never>; result: Presence };
+    "system-event": { params: { text: string; host?: string | null; ip?: string | null; mode?: string | null; version?: string | null; platform?: string | null; reason?: string | null; instanceId?: string | null; deviceId?: string | null; lastInputSeconds?: number | null; tags?: Array<string> | null }; result: Done };
+    "system.info": { params: Record<string, never>; result: SystemInfo };
+    "device.pair.list": { params: Record<string, never>; result: DeviceRows };
+    "device.pair.approve": { params: { requestId: string }; result: PairApproved };
+    "device.pair.reject": { params: { requestId: string }; result: PairRejected };
+    "device.token.rotate": { params: { deviceId: string; role: string; scopes?: Array<string> | null }; result: TokenRotated };
+    "device.token.revoke": { params: { deviceId: string; role: string; scopes?: Array<string> | null }; result: TokenRevoked };
+    "node.pair.list": { params: Record<string, never>; result: PairedNodes };
+    "node.pair.approve": { params: { requestId: string }; result: PairApproved };
+    "node.pair.reject": { params: { requestId: string }; result: PairRejected };
+    "node.rename": { params: { nodeId: string; displayName: string }; result: NodeRenamed };
+    "node.list": { params: Record<string, never>; result: NodeRows };
+    "node.describe": { params: { nodeId: string }; result: NodeDescribed };
+    "node.invoke": { params: { nodeId: string; command: string; params?: unknown; timeoutMs?: number | null; idempotencyKey: string; sessionKey?: string | null }; result: NodeInvoked };
+    "node.invoke.result": { params: { id: string; nodeId: string; ok: boolean; payload?: unknown; payloadJSON?: string | null; error?: { code?: string | null; message?: string | null } | null }; result: NodeHeard };
+    "node.event": { params: { event: string; payload?: unknown; payloadJSON?: string | null }; result: Done };
+    "skills.bins": { params: Record<string, unknown>; result: NoBins };
+    "skills.status": { params: Record<string, unknown>; result: NoSkills };
+    "last-heartbeat": { params: Record<string, unknown>; result: Null };
+    "cron.list": { params: Record<string, unknown>; result: NoJobs };
+    "cron.status": { params: Record<string, unknown>; result: CronOff };
+    "commands.list": { params: Record<string, unknown>; result: NoCommands };
+    "question.list": { params: Record<string, unknown>; result: NoQuestions };
+    "plugin.approval.list": { params: Record<string, unknown>; result: EmptyList };
+    "openclaw.approval.list": { params: Record<string, unknown>; result: EmptyList };
+    "taskSuggestions.list": { params: Record<string, unknown>; result: NoSuggestions };
+    "tasks.list": { params: Record<string, unknown>; result: NoTasks };
+    "projects.list": { params: Record<string, unknown>; result: NoProjects };
+    "update.status": { params: Record<string, unknown>; result: NoUpdate };
+    "plugins.list": { params: Record<string, unknown>; result: NoPlugins };
+    "plugins.controlUi.list": { params: Record<string, unknown>; result: NoPagePlugins };
+    "sessions.observer.visibility": { params: Record<string, unknown>; result: Done };
+    "controlUi.sessionPullRequests.subscribe": { params: Record<string, unknown>; result: NothingWatched };
+    "users.prefs.get": { params: Record<string, unknown>; result: NoPreferences };
+    "board.get": { params: { sessionKey?: string | null }; result: EmptyBoard };
+    "sessions.viewers.set": { params: { sessionKeys?: Array<string> | null }; result: Viewed };
+    "sessions.github.options": { params: Record<string, unknown>; result: NoGithub };
+    "talk.catalog": { params: Record<string, unknown>; result: NoVoices };
+    "session.members.listEvidence": { params: { sessionKey?: string | null }; result: NoMembers };
+    "sessions.groups.list": { params: Record<string, unknown>; result: NoGroups };
+    "sessions.groups.defaults": { params: Record<string, unknown>; result: NoGroupDefaults };
+    "mentions.list": { params: Record<string, unknown>; result: NoMentions };
+    "progressCard.get": { params: Record<string, unknown>; result: NoCard };
+    "sessions.branches.list": { params: Record<string, unknown>; result: NoBranches };
+    "session.discussion.info": { params: Record<string, unknown>; result: NoDiscussion };
+    "sessions.companion.state": { params: Record<string, unknown>; result: NoCompanion };
+    "sessions.catalog.list": { params: Record<string, unknown>; result: NoCatalogs };
+    "voicewake.get": { params: Record<string, unknown>; result: NoTriggers };
+    "cron.add": { params: { name: string; schedule: unknown; sessionTarget: string; wakeMode: string; payload: { kind: "systemEvent"; text: string } | { kind: "agentTurn"; message: string; model?: string; thinking?: string }; agentId?: string | null; description?: string | null; enabled?: boolean | null; deleteAfterRun?: boolean | null }; result: never };
+    "cron.update": { params: { id?: string | null; jobId?: string | null; patch: unknown }; result: never };
+    "cron.remove": { params: { id?: string | null; jobId?: string | null }; result: never };
+  }
+
+  export type AgentEnded = { runId: string; status: string; summary: string; result: AgentResult };
+
+  export type AgentHealth = { agentId: string; isDefault: boolean; heartbeat: Heartbeat; sessions: RecentSessions };
+
+  export type AgentId = string;
+
+  export type AgentIdentity = { agentId: AgentId; name: AgentId; nameSource: string; avatar: string };
+
+  export type AgentList = { defaultId: string; mainKey: string; scope: string; ownership: string; selectionRequired: boolean; agents: Array<AgentRow> };
+
+  export type AgentMeta = { durationMs: number; agentMeta: AnsweredBy };
+
+  export type AgentModels = { primary: string; fallbacks: Array<string> };
+
+  export type AgentName = { name: string };
+
+  export type AgentPayload = { text: string; mediaUrl: Null };
+
+  export type AgentResult = { payloads: Array<AgentPayload>; meta: AgentMeta };
+
+  export type AgentRow = { id: string; name: string; identity: AgentName; workspace?: string; model?: AgentModels };
+
+  export type AgentWaited = { runId: string; status: string; startedAt?: number; endedAt?: number; error?: string };
+
+  export type AnsweredBy = { sessionId: string; provider: string; model: string; usage: Usage };
+
+  export type ApprovalDecided = { id: string; decision: string | null; createdAtMs: number; expiresAtMs: number };
+
+  export type ApprovalReplay = { pending: EmptyList; truncated: boolean };
+
+  export type AskedFor = { command: string; cwd: string | null; host: string | null; security: string | null; ask: string | null; agentId: string | null; resolvedPath: string | null; sessionKey: string | null; tool?: string; reason?: string };
+
+  export type Block = { type: "text"; text: string; textSignature?: string } | { type: "thinking"; thinking: string; thinkingSignature?: string; redacted?: boolean } | { type: "image"; data: string; mimeType: string } | { type: "toolCall"; id: string; name: string; arguments: unknown; thoughtSignature?: string };
+
+  export type ChannelAccount = { channel: string; account: string; state: string; since: number; restarts: number; lastError: string | null; lastInboundAt: number | null; lastOutboundAt: number | null };
+
+  export type ChannelName = string;
+
+  export type ChannelsSummary = { ts: number; channelOrder: Array<string>; channelLabels: Record<string, string>; channelDetailLabels: EmptyMap; channelSystemImages: EmptyMap; channelMeta: EmptyList; channels: Record<string, ChannelAccount>; channelAccounts: Record<string, Array<ChannelAccount>>; channelDefaultAccountId: EmptyMap };
+
+  export type ChatAborted = { ok: boolean; aborted: boolean; runIds: Array<string> };
+
+  export type ChatBlock = OmittedImage | Block;
+
+  export type ChatCost = { total: number };
+
+  export type ChatInjected = LinePut | LineQueued;
+
+  export type ChatMessage = { role: Role; content: Array<ChatBlock>; timestamp: number; id?: EntryId; __openclaw?: Mark; idempotencyKey?: string; api?: string; provider?: string; model?: string; profileId?: string; route?: string; stage?: string; usage?: ChatUsage; stopReason?: StopReason; errorMessage?: string; toolCallId?: string; toolName?: string; isError?: boolean; details?: unknown };
+
+  export type ChatMetadata = { commands: EmptyList; models: EmptyList };
+
+  export type ChatPage = { sessionKey: string; messages: Array<ChatMessage>; pendingInputs: PendingInputs; hasMore: boolean; totalMessages: number; defaults: SessionDefaults; sessionInfo: SessionRow; thinkingLevel: string; sessionId?: SessionId; deltaCursor?: string };
+
+  export type ChatRun = { runId: string; status: string };
+
+  export type ChatSent = ChatRun | ChatAborted;
+
+  export type ChatStartup = { sessionKey: string; messages: Array<ChatMessage>; pendingInputs: PendingInputs; hasMore: boolean; totalMessages: number; defaults: SessionDefaults; sessionInfo: SessionRow; thinkingLevel: string; sessionId?: SessionId; deltaCursor?: string; metadata: ChatMetadata; cursor: Cursor };
+
+  export type ChatUsage = { input: number; output: number; cacheRead: number; cacheWrite: number; totalTokens: number; cost: ChatCost };
+
+  export type ConfigApplied = { ok: boolean; path: string; config: unknown; hash: string; restart: RestartTold };
+
+  export type ConfigIssue = { path: string; message: string };
+
+  export type ConfigSchema = { schema: unknown; uiHints: EmptyMap; version: string; generatedAt: number };
+
+  export type ConfigSnapshot = { path: string; exists: boolean; valid: boolean; hash: string; raw: string; parsed: unknown; sourceConfig: unknown; resolved: unknown; runtimeConfig: unknown; config: unknown; issues: Array<ConfigIssue>; warnings: EmptyList; legacyIssues: EmptyList; includedPaths: EmptyList };
+
+  export type ConfigWritten = { ok: boolean; path: string; config: unknown; hash: string };
+
+  export type Cost = number;
+
+  export type CostSummary = { updatedAt: number; days: number; daily: Array<UsageDay>; totals: UsageLine };
+
+  export type CronOff = { enabled: boolean; storePath: string; jobs: number; nextWakeAtMs: Null };
+
+  export type Cursor = { bootId: string; seq: number };
+
+  export type DeviceRow = { deviceId: string; publicKey: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; roles: Array<string>; tokens: Array<TokenRow>; createdAtMs: number; approvedAtMs: number };
+
+  export type DeviceRowOfNode = { nodeId: string; deviceId: string; publicKey: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; roles: Array<string>; tokens: Array<TokenRow>; createdAtMs: number; approvedAtMs: number };
+
+  export type DeviceRows = { pending: Array<Pending>; paired: Array<DeviceRow> };
+
+  export type Done = { ok: boolean };
+
+  export type EffectiveTools = { agentId: AgentId; profile: string; groups: Array<ToolGroup> };
+
+  export type EmptyBoard = { sessionKey: string | null; revision: number; tabs: EmptyList; widgets: EmptyList };
+
+  export type EmptyList = Array<never>;
+
+  export type EmptyMap = Record<string, never>;
+
+  export type EntryId = string;
+
+  export type HealthSummary = { ok: boolean; ts: number; durationMs: number; channels: Record<string, ChannelAccount>; channelOrder: Array<string>; channelLabels: Record<string, string>; heartbeatSeconds: number; defaultAgentId: string; agents: Array<AgentHealth>; sessions: RecentSessions };
+
+  export type Heartbeat = { enabled: boolean; every: string; everyMs: number | null; prompt: string; target: string; ackMaxChars: number };
+
+  export type Lane = "main" | "cron" | "subagent" | "nested";
+
+  export type LaneStatus = { lane: Lane; limit: number; running: number; waiting: number; oldestWaitMs: number | null; started: number; waitP50Ms: number | null; waitP95Ms: number | null; waitP99Ms: number | null; warnings: number; spilled: number };
+
+  export type LinePut = { ok: boolean; messageId: string | null };
+
+  export type LineQueued = { ok: boolean; queued: boolean };
+
+  export type LineSent = { runId: string; channel: ChannelName; messageId?: OutboxId; queued?: boolean };
+
+  export type LogPage = { file: string; cursor: number; size: number; lines: Array<string>; truncated: boolean; reset: boolean };
+
+  export type Mark = { id?: EntryId; seq?: number; idempotencyKey?: string };
+
+  export type MessagesUnwatched = { subscribed: boolean; key: string };
+
+  export type MessagesWatched = { subscribed: boolean; key: string; approvalReplay: ApprovalReplay; hasMore?: boolean; headSeq: number };
+
+  export type ModelRow = { id: string; name: string; provider: string; contextWindow: number; reasoning: boolean; input: Array<string> };
+
+  export type ModelRows = { models: Array<ModelRow> };
+
+  export type NoBins = { bins: EmptyList };
+
+  export type NoBranches = { branches: EmptyList };
+
+  export type NoCard = { card: Null };
+
+  export type NoCatalogs = { catalogs: EmptyList };
+
+  export type NoCommands = { commands: EmptyList };
+
+  export type NoCompanion = { exchanges: EmptyList };
+
+  export type NoDiscussion = { state: string };
+
+  export type NoGithub = { personal: Null; shared: Null; pendingPersonal: Null; latestShared: Null };
+
+  export type NoGroupDefaults = { defaults: EmptyList };
+
+  export type NoGroups = { groups: EmptyList; sectionOrder: EmptyList };
+
+  export type NoJobs = { jobs: EmptyList; total: number; offset: number; limit: number; hasMore: boolean; nextOffset: Null };
+
+  export type NoLogins = { ts: number; providers: EmptyList; providerCapabilities: EmptyList };
+
+  export type NoMembers = { sessionKey: string | null; members: EmptyList; identities: EmptyList; role: string; allowedVisibilities: EmptyList };
+
+  export type NoMentions = { gatewayInstanceId: string; revision: number; items: EmptyList };
+
+  export type NoPagePlugins = { revision: number; plugins: EmptyList; diagnostics: EmptyList };
+
+  export type NoPlugins = { plugins: EmptyList; diagnostics: EmptyList; mutationAllowed: boolean };
+
+  export type NoPreferences = { status: string; entries: EmptyList };
+
+  export type NoProjects = { projects: EmptyList; recents: EmptyList };
+
+  export type NoProviders = { providers: EmptyList };
+
+  export type NoQuestions = { questions: EmptyList };
+
+  export type NoSkills = { workspaceDir: string; managedSkillsDir: string; skills: EmptyList };
+
+  export type NoSuggestions = { suggestions: EmptyList };
+
+  export type NoTasks = { tasks: EmptyList };
+
+  export type NoTriggers = { triggers: EmptyList };
+
+  export type NoUpdate = { sentinel: Null; updateAvailable: Null };
+
+  export type NoVoices = { modes: EmptyList; transports: EmptyList; brains: EmptyList; speech: NoProviders; transcription: NoProviders; realtime: NoProviders };
+
+  export type NodeDescribed = { nodeId: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; caps: Array<string>; commands: Array<string>; paired: boolean; connected: boolean; version?: string; permissions?: Record<string, boolean>; connectedAtMs?: number; ts: number };
+
+  export type NodeHeard = { ok: boolean; ignored?: boolean };
+
+  export type NodeInvoked = { ok: boolean; nodeId: string; command: string; payload: unknown; payloadJSON: string | null };
+
+  export type NodeRenamed = { nodeId: string; displayName: string };
+
+  export type NodeRow = { nodeId: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; caps: Array<string>; commands: Array<string>; paired: boolean; connected: boolean; version?: string; permissions?: Record<string, boolean>; connectedAtMs?: number };
+
+  export type NodeRows = { ts: number; nodes: Array<NodeRow> };
+
+  export type NothingWatched = { subscribed: boolean };
+
+  export type Null = null;
+
+  export type OmittedImage = { type: string; mimeType: string; omitted: boolean; bytes: number };
+
+  export type OutboxId = string;
+
+  export type PairApproved = { requestId: string; device: DeviceRow; node: DeviceRow };
+
+  export type PairRejected = { requestId: string; deviceId: string; nodeId: string };
+
+  export type PairedNodes = { pending: Array<PendingOfNode>; paired: Array<DeviceRowOfNode> };
+
+  export type Pending = { requestId: string; deviceId: string; publicKey: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; role: string; scopes: Array<string>; isRepair: boolean; ts: number };
+
+  export type PendingApproval = { id: string; request: AskedFor; createdAtMs: number; expiresAtMs: number };
+
+  export type PendingApprovals = Array<PendingApproval>;
+
+  export type PendingInputs = { items: EmptyList; total: number };
+
+  export type PendingOfNode = { nodeId: string; requestId: string; deviceId: string; publicKey: string; displayName?: string; platform?: string; clientId?: string; clientMode?: string; role: string; scopes: Array<string>; isRepair: boolean; ts: number };
+
+  export type PlanUsage = { updatedAt: number; providers: EmptyList };
+
+  export type Presence = Array<Present>;
+
+  export type Present = { host: string; version: string; platform: string; mode: string; reason: string; ts: number; text?: string; roles?: Array<string>; onlineSince?: number; deviceFamily?: string; modelIdentifier?: string; timeZone?: string; instanceId?: string; deviceId?: string };
+
+  export type PreviewItem = { role: string; text: string };
+
+  export type RecentSession = { key: string; updatedAt: number; age: number };
+
+  export type RecentSessions = { path: string; count: number; recent: Array<RecentSession> };
+
+  export type RestartTold = { ok: boolean; pid: number; mode: string; reason: string; delayMs?: number; drainMs?: number; coalesced?: boolean };
+
+  export type Resumed = { resumed: boolean; sent: number; seq: number };
+
+  export type Role = "user" | "assistant" | "toolResult";
+
+  export type SessionCompacted = { ok: boolean; key: string; compacted: boolean; reason?: string };
+
+  export type SessionDefaults = { modelProvider: string | null; model: string | null; contextTokens: number | null };
+
+  export type SessionDeleted = { ok: boolean; key: string; deleted: boolean; archived: EmptyList };
+
+  export type SessionDescribed = { session: SessionRow };
+
+  export type SessionId = string;
+
+  export type SessionPatched = { ok: boolean; path: string; key: string; entry: SessionRow };
+
+  export type SessionPreview = { key: string; status: string; items: Array<PreviewItem> };
+
+  export type SessionPreviews = { ts: number; previews: Array<SessionPreview> };
+
+  export type SessionReset = { ok: boolean; key: string; entry: SessionRow };
+
+  export type SessionResolved = { ok: boolean; key: string; agentId: AgentId };
+
+  export type SessionRow = { key: string; kind: string; agentId: AgentId; updatedAt: number | null; isMain: boolean; hasActiveRun: boolean; activeRunIds: Array<string>; sessionId?: SessionId; lastInteractionAt?: number; createdAt?: number; chatType?: string; inputTokens?: number; outputTokens?: number; totalTokens?: number; totalTokensFresh?: boolean; compactionCount?: number; status?: string; label?: string; displayName?: string; derivedTitle?: string; channel?: ChannelName; modelProvider?: string; model?: string; thinkingLevel?: string; verboseLevel?: string; lastMessagePreview?: string };
+
+  export type SessionRows = { ts: number; path: string; count: number; totalCount: number; limitApplied: number; hasMore: boolean; nextOffset: number | null; owners: EmptyList; defaults: SessionDefaults; sessions: Array<SessionRow> };
+
+  export type SessionsWatched = { subscribed: boolean; cursor?: Cursor };
+
+  export type StatusHeartbeat = { defaultAgentId: string; agents: EmptyList };
+
+  export type StatusSessions = { paths: Array<string>; count: number; defaults: SessionDefaults; recent: Array<RecentSession>; byAgent: EmptyList };
+
+  export type StatusSummary = { runtimeVersion: string; ready: boolean; problems: Array<string>; heartbeat: StatusHeartbeat; channelSummary: EmptyList; queuedSystemEvents: EmptyList; sessions: StatusSessions; clients: number; lanes: Array<LaneStatus> };
+
+  export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "injected";
+
+  export type SystemInfo = { machineName: string; hostname: string; platform: string; release: string; arch: string; osLabel: string; nodeVersion: string; pid: number; processInstanceId: string; uptimeMs: number; cpuCount: number; memoryTotalBytes: number; memoryFreeBytes: number };
+
+  export type Talking = { enabled: boolean; phase: string | null; ts: number };
+
+  export type TokenRevoked = { deviceId: string; role: string; revokedAtMs: number | null };
+
+  export type TokenRotated = { deviceId: string; role: string; token: string; scopes: Array<string>; rotatedAtMs: number | null };
+
+  export type TokenRow = { role: string; scopes: Array<string>; createdAtMs: number; rotatedAtMs?: number; revokedAtMs?: number };
+
+  export type ToolGroup = { id: string; label: string; source: string; tools: Array<ToolRow> };
+
+  export type ToolRow = { id: string; label: string; description: string; rawDescription: string; source: string };
+
+  export type Usage = { input: number; output: number; cacheRead: number; cacheWrite: number; cost: Cost };
+
+  export type UsageDay = { date: string; input: number; output: number; cacheRead: number; cacheWrite: number; totalTokens: number; totalCost: number; missingCostEntries: number };
+
+  export type UsageLine = { input: number; output: number; cacheRead: number; cacheWrite: number; totalTokens: number; totalCost: number; missingCostEntries: number };
+
+  export type Viewed = { sessionKeys: Array<string> };
 }
 
-export interface OpenfoalMethods {
-  "agent.run": { sessionId: string; input: string; idempotencyKey: string; agentId?: string | null; runtimeMode?: string | null; llm?: { modelRef?: string | null; provider?: string | null; modelId?: string | null } | null };
-  "agent.abort": { runId: string; idempotencyKey: string };
-  "sessions.create": { title?: string | null; idempotencyKey: string };
-  "sessions.list": { agentId?: string | null };
-  "sessions.get": { sessionId: string };
-  "sessions.history": { sessionId: string; limit?: number | null };
-  "runtime.setMode": { sessionId: string; runtimeMode: string; idempotencyKey: string };
-  "approval.queue": { status?: string | null; runId?: string | null };
-  "approval.resolve": { approvalId: string; decision: string; reason?: string | null; comment?: string | null; idempotencyKey: string };
-  "budget.get": { scopeKey?: string | null };
-  "audit.query": { action?: string | null; limit?: number | null };
-  "metrics.summary": { agentId?: string | null };
-  "policy.get": { scopeKey?: string | null };
-  "policy.update": { idempotencyKey: string; scopeKey?: string | null; patch: { toolDefault?: "deny" | "allow" | "approval-required" | null; highRisk?: "deny" | "allow" | "approval-required" | null; bashMode?: string | null; tools?: Record<string, "deny" | "allow" | "approval-required" | null> | null } };
-  "budget.update": { idempotencyKey: string; scopeKey?: string | null; patch: Record<string, unknown> };
+export namespace Openfoal {
+  export interface Methods {
+    "agent.run": { params: { sessionId: string; input: string; idempotencyKey: string; agentId?: string | null; runtimeMode?: string | null; llm?: { modelRef?: string | null; provider?: string | null; modelId?: string | null } | null }; result: RunStatus };
+    "agent.abort": { params: { runId: string; idempotencyKey: string }; result: RunStatus };
+    "sessions.create": { params: { title?: string | null; idempotencyKey: string }; result: OneSession };
+    "sessions.list": { params: { agentId?: string | null }; result: SessionRows };
+    "sessions.get": { params: { sessionId: string }; result: OneSession };
+    "sessions.history": { params: { sessionId: string; limit?: number | null }; result: HistoryRows };
+    "runtime.setMode": { params: { sessionId: string; runtimeMode: string; idempotencyKey: string }; result: ModeSet };
+    "approval.queue": { params: { status?: string | null; runId?: string | null }; result: ApprovalRows };
+    "approval.resolve": { params: { approvalId: string; decision: string; reason?: string | null; comment?: string | null; idempotencyKey: string }; result: OneApproval };
+    "budget.get": { params: { scopeKey?: string | null }; result: BudgetShown };
+    "audit.query": { params: { action?: string | null; limit?: number | null }; result: AuditRows };
+    "metrics.summary": { params: { agentId?: string | null }; result: MetricsSummary };
+    "policy.get": { params: { scopeKey?: string | null }; result: PolicyShown };
+    "policy.update": { params: { idempotencyKey: string; scopeKey?: string | null; patch: { toolDefault?: "deny" | "allow" | "approval-required" | null; highRisk?: "deny" | "allow" | "approval-required" | null; bashMode?: string | null; tools?: Record<string, "deny" | "allow" | "approval-required" | null> | null } }; result: PolicyShown };
+    "budget.update": { params: { idempotencyKey: string; scopeKey?: string | null; patch: Record<string, unknown> }; result: BudgetShown };
+  }
+
+  export type ApprovalId = string;
+
+  export type ApprovalRow = { approvalId: ApprovalId; sessionId: string; runId: RunId | null; toolName: string; toolCallId: string; argsFingerprint: string; status: string; createdAt: string; args: unknown; reason: string; resolvedAt?: string; decision?: string };
+
+  export type ApprovalRows = { items: Array<ApprovalRow> };
+
+  export type AuditId = string;
+
+  export type AuditRow = { id: AuditId; tenantId: TenantId; action: string; actor: string; resourceType: string; resourceId: string; metadata: unknown; createdAt: string };
+
+  export type AuditRows = { items: Array<AuditRow> };
+
+  export type Block = { type: "text"; text: string; textSignature?: string } | { type: "thinking"; thinking: string; thinkingSignature?: string; redacted?: boolean } | { type: "image"; data: string; mimeType: string } | { type: "toolCall"; id: string; name: string; arguments: unknown; thoughtSignature?: string };
+
+  export type BudgetPolicy = { scopeKey: string; tokenDailyLimit: number | null; costMonthlyUsdLimit: number | null; hardLimit: boolean; version: number; updatedAt: string; restartRequired: boolean };
+
+  export type BudgetShown = { policy: BudgetPolicy; usage: BudgetUse };
+
+  export type BudgetUse = { date: string; month: string; tokensUsedDaily: number; costUsdMonthly: number; runsRejectedDaily: number };
+
+  export type ChatBlock = OmittedImage | Block;
+
+  export type ChatCost = { total: number };
+
+  export type ChatMessage = { role: Role; content: Array<ChatBlock>; timestamp: number; id?: EntryId; __openclaw?: Mark; idempotencyKey?: string; api?: string; provider?: string; model?: string; profileId?: string; route?: string; stage?: string; usage?: ChatUsage; stopReason?: StopReason; errorMessage?: string; toolCallId?: string; toolName?: string; isError?: boolean; details?: unknown };
+
+  export type ChatUsage = { input: number; output: number; cacheRead: number; cacheWrite: number; totalTokens: number; cost: ChatCost };
+
+  export type EntryId = string;
+
+  export type HistoryRow = { id: number; sessionId: string; runId: RunId; event: Role; payload: ChatMessage; createdAt: string };
+
+  export type HistoryRows = { items: Array<HistoryRow> };
+
+  export type Lane = "main" | "cron" | "subagent" | "nested";
+
+  export type LaneStatus = { lane: Lane; limit: number; running: number; waiting: number; oldestWaitMs: number | null; started: number; waitP50Ms: number | null; waitP95Ms: number | null; waitP99Ms: number | null; warnings: number; spilled: number };
+
+  export type Mark = { id?: EntryId; seq?: number; idempotencyKey?: string };
+
+  export type Metrics = { runsTotal: number; runsFailed: number; runsCompleted: number; runs: Record<string, number>; sessions: number; lanes: Array<LaneStatus> };
+
+  export type MetricsSummary = { metrics: Metrics };
+
+  export type ModeSet = { sessionId: string; runtimeMode: string; executionMode: string; status: string };
+
+  export type OmittedImage = { type: string; mimeType: string; omitted: boolean; bytes: number };
+
+  export type OneApproval = { approval: ApprovalRow };
+
+  export type OneSession = { session: SessionRow | null };
+
+  export type Policy = { tenantId: TenantId; workspaceId: WorkspaceId; scopeKey: string; toolDefault: ToolMode; highRisk: ToolMode; bashMode: string; tools: Record<string, ToolMode>; version: number; updatedAt: string; restartRequired: boolean };
+
+  export type PolicyShown = { policy: Policy };
+
+  export type Role = "user" | "assistant" | "toolResult";
+
+  export type RunId = string;
+
+  export type RunStatus = { runId: RunId; status: string };
+
+  export type SessionRow = { id: string; sessionKey: string; tenantId: TenantId; workspaceId: WorkspaceId; ownerUserId: string; visibility: string; title: string; preview: string; runtimeMode: string; syncState: string; contextUsage: number; compactionCount: number; memoryFlushState: string; memoryFlushAt?: string; updatedAt: string };
+
+  export type SessionRows = { items: Array<SessionRow> };
+
+  export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "injected";
+
+  export type TenantId = string;
+
+  export type ToolMode = "deny" | "allow" | "approval-required";
+
+  export type WorkspaceId = string;
 }

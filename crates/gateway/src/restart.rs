@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tidegate_protocol::{ErrorBody, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,20 +67,46 @@ impl Restarter {
 }
 
 /// What came of asking, for those who read it on the wire.
-pub(crate) async fn take_configuration(restarter: Option<&Restarter>) -> Value {
-    let Some(restarter) = restarter else {
-        return refused("no gateway runs here; the change holds from its next start on");
-    };
-    match restarter.ask().await {
-        Ok(told) => json!({
-            "ok": true, "pid": std::process::id(), "mode": "in-process", "delayMs": 0,
-            "drainMs": u64::try_from(told.drain.as_millis()).unwrap_or(u64::MAX),
-            "coalesced": told.under_way, "reason": "the configuration changed",
-        }),
-        Err(error) => refused(&error.message),
-    }
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RestartTold {
+    ok: bool,
+    pid: u32,
+    mode: &'static str,
+    reason: String,
+    #[serde(flatten)]
+    planned: Option<RestartPlanned>,
 }
 
-fn refused(reason: &str) -> Value {
-    json!({ "ok": false, "pid": std::process::id(), "mode": "in-process", "reason": reason })
+/// When it happens.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RestartPlanned {
+    delay_ms: u64,
+    /// How long runs under way have to end.
+    drain_ms: u64,
+    /// Somebody asked before, and it is under way.
+    coalesced: bool,
+}
+
+pub(crate) async fn take_configuration(restarter: Option<&Restarter>) -> RestartTold {
+    let told = |ok: bool, reason: String, planned| RestartTold {
+        ok,
+        pid: std::process::id(),
+        mode: "in-process",
+        reason,
+        planned,
+    };
+    let Some(restarter) = restarter else {
+        let reason = "no gateway runs here; the change holds from its next start on";
+        return told(false, reason.to_owned(), None);
+    };
+    match restarter.ask().await {
+        Ok(asked) => {
+            let drain_ms = u64::try_from(asked.drain.as_millis()).unwrap_or(u64::MAX);
+            let planned = RestartPlanned { delay_ms: 0, drain_ms, coalesced: asked.under_way };
+            told(true, "the configuration changed".to_owned(), Some(planned))
+        }
+        Err(error) => told(false, error.message, None),
+    }
 }

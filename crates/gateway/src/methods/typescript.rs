@@ -1,4 +1,5 @@
-//! The parameters of all methods as TypeScript, made from the schemas of their rows.
+//! The methods as TypeScript: what each takes and answers. Our own dialect's types bring it along, that of the others is
+//! made from the schemas of their rows.
 
 use std::fmt::Write as _;
 
@@ -6,18 +7,29 @@ use serde_json::Value;
 use tidegate_protocol::api::CallProblem;
 use tidegate_protocol::schema::{Declarations, Shape};
 
-use super::METHODS;
+use super::{METHODS, answer_types};
 use crate::dialect::native::EVENTS;
 use crate::ws::peer::Dialect;
 
-/// Our own dialect, then one interface for each other: the name of each method, and what it takes.
+/// Our own dialect, then one namespace for each other: its methods with what they take and answer, and every type that
+/// an answer refers to.
 pub fn typescript() -> String {
     let mut text = native_typescript();
-    text.push_str("\n// What the methods of the other dialects take.\n");
-    for (dialect, name) in [(Dialect::Openclaw, "OpenclawMethods"), (Dialect::Openfoal, "OpenfoalMethods")] {
-        let _ = writeln!(text, "\nexport interface {name} {{");
+    text.push_str("\n// The other dialects.\n");
+    for (dialect, name) in [(Dialect::Openclaw, "Openclaw"), (Dialect::Openfoal, "Openfoal")] {
+        let mut types = answer_types(dialect);
+        let _ = writeln!(text, "\nexport namespace {name} {{\n  export interface Methods {{");
         for row in METHODS.iter().filter(|row| row.dialect == dialect) {
-            let _ = writeln!(text, "  \"{}\": {};", row.name, type_of(row.schema(), row.schema()));
+            let params = type_of(row.schema(), Refs::Within(row.schema()));
+            let result =
+                row.answers(&mut types).map_or_else(|| "never".to_owned(), |of| type_of(&of, Refs::Named));
+            let _ = writeln!(text, "    \"{}\": {{ params: {params}; result: {result} }};", row.name);
+        }
+        text.push_str("  }\n");
+        let mut definitions: Vec<_> = types.take_definitions(true).into_iter().collect();
+        definitions.sort_by(|one, other| one.0.cmp(&other.0));
+        for (name, schema) in definitions {
+            let _ = writeln!(text, "\n  export type {name} = {};", type_of(&schema, Refs::Named));
         }
         text.push_str("}\n");
     }
@@ -49,13 +61,31 @@ pub fn native_typescript() -> String {
     )
 }
 
-fn type_of(schema: &Value, root: &Value) -> String {
+/// Where the types are that a schema refers to.
+#[derive(Clone, Copy)]
+enum Refs<'a> {
+    /// In the document around it: they are written out.
+    Within(&'a Value),
+    /// Declared beside it: they have a name.
+    Named,
+}
+
+fn type_of(schema: &Value, refs: Refs<'_>) -> String {
     if let Some(target) = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#')) {
-        return root.pointer(target).map_or_else(|| "unknown".to_owned(), |target| type_of(target, root));
+        return match refs {
+            Refs::Within(root) => {
+                root.pointer(target).map_or_else(|| "unknown".to_owned(), |target| type_of(target, refs))
+            }
+            Refs::Named => target.rsplit('/').next().unwrap_or(target).to_owned(),
+        };
+    }
+    if schema == &Value::Bool(false) {
+        return "never".to_owned();
     }
     for choice in ["anyOf", "oneOf"] {
-        if let Some(branches) = schema[choice].as_array() {
-            return joined(branches.iter().map(|branch| type_of(branch, root)));
+        // Beside fields it only says which of them have to be there.
+        if let Some(branches) = schema[choice].as_array().filter(|_| schema["properties"].is_null()) {
+            return joined(branches.iter().map(|branch| type_of(branch, refs)));
         }
     }
     if let Some(constant) = schema.get("const") {
@@ -65,9 +95,9 @@ fn type_of(schema: &Value, root: &Value) -> String {
         return joined(values.iter().map(ToString::to_string));
     }
     match &schema["type"] {
-        Value::String(kind) => plain(kind, schema, root),
+        Value::String(kind) => plain(kind, schema, refs),
         Value::Array(kinds) => {
-            joined(kinds.iter().filter_map(Value::as_str).map(|kind| plain(kind, schema, root)))
+            joined(kinds.iter().filter_map(Value::as_str).map(|kind| plain(kind, schema, refs)))
         }
         _ => "unknown".to_owned(),
     }
@@ -77,19 +107,19 @@ fn joined(types: impl Iterator<Item = String>) -> String {
     types.collect::<Vec<_>>().join(" | ")
 }
 
-fn plain(kind: &str, schema: &Value, root: &Value) -> String {
+fn plain(kind: &str, schema: &Value, refs: Refs<'_>) -> String {
     match kind {
         "integer" | "number" => "number".to_owned(),
         "string" | "boolean" | "null" => kind.to_owned(),
-        "array" => format!("Array<{}>", type_of(&schema["items"], root)),
-        "object" => object(schema, root),
+        "array" => format!("Array<{}>", type_of(&schema["items"], refs)),
+        "object" => object(schema, refs),
         _ => "unknown".to_owned(),
     }
 }
 
-fn object(schema: &Value, root: &Value) -> String {
+fn object(schema: &Value, refs: Refs<'_>) -> String {
     let Some(fields) = schema["properties"].as_object() else {
-        let others = schema.get("additionalProperties").map(|others| type_of(others, root));
+        let others = schema.get("additionalProperties").map(|others| type_of(others, refs));
         return format!("Record<string, {}>", others.unwrap_or_else(|| "unknown".to_owned()));
     };
     let required: Vec<&str> =
@@ -97,8 +127,13 @@ fn object(schema: &Value, root: &Value) -> String {
     let fields: Vec<String> = fields
         .iter()
         .map(|(name, field)| {
-            let mark = if required.contains(&name.as_str()) { "" } else { "?" };
-            format!("{name}{mark}: {}", type_of(field, root))
+            let kind = type_of(field, refs);
+            if required.contains(&name.as_str()) {
+                return format!("{name}: {kind}");
+            }
+            // We leave out what is not there, and never write `null` for it; others may write it to us.
+            let written = kind.strip_suffix(" | null").filter(|_| matches!(refs, Refs::Named));
+            format!("{name}?: {}", written.unwrap_or(&kind))
         })
         .collect();
     if fields.is_empty() {
@@ -126,8 +161,24 @@ mod tests {
             "$defs": { "tag": { "enum": ["a", "b"] } },
         });
         assert_eq!(
-            type_of(&schema, &schema),
+            type_of(&schema, Refs::Within(&schema)),
             r#"{ key: string; limit?: number | null; policy?: "allow" | null; tags?: Array<"a" | "b"> }"#
+        );
+    }
+
+    #[test]
+    fn what_an_answer_refers_to_has_a_name_and_what_it_leaves_out_is_never_null() {
+        let schema = json!({
+            "type": "object", "required": ["rows", "next"],
+            "properties": {
+                "rows": { "type": "array", "items": { "$ref": "#/$defs/openclaw/Row" } },
+                "next": { "type": ["integer", "null"] }, "title": { "type": ["string", "null"] },
+                "none": { "type": "array", "items": false },
+            },
+        });
+        assert_eq!(
+            type_of(&schema, Refs::Named),
+            "{ rows: Array<Row>; next: number | null; title?: string; none?: Array<never> }"
         );
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::Mac as _;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::token::{keyed, store};
@@ -35,7 +36,7 @@ pub(crate) struct Grant {
 }
 
 /// What a device says about itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Describes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +62,7 @@ pub(crate) struct Paired {
 }
 
 /// A device that asks to be paired.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pending {
     pub(crate) request_id: String,

@@ -1,7 +1,5 @@
 //! The answer to a handshake: what is spoken here, who is there, how things stand.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::handshake::NEWEST;
@@ -38,7 +36,8 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
         auth["deviceToken"] = json!(token);
         auth["issuedAtMs"] = json!(issued_at);
     }
-    let health = shared.hub.standing.read(gate).await.unwrap_or_else(|_| Arc::new(json!({})));
+    let health = shared.hub.standing.read(gate).await;
+    let health = health.map_or_else(|_| json!({}), |health| json!(*health));
     let mut server = json!({ "version": VERSION, "connId": peer.connection });
     if peer.protocol >= NEWEST {
         server["bootId"] = json!(shared.hub.boot);
@@ -52,7 +51,7 @@ pub(crate) async fn hello(gate: &Gate, peer: &Peer, token: Option<DeviceToken>) 
         "features": { "methods": methods::advertised(Dialect::Openclaw), "events": EVENTS },
         "snapshot": {
             "presence": shared.hub.presence(pump::own_presence(gate, now), now),
-            "health": *health,
+            "health": health,
             "stateVersion": shared.hub.versions(),
             "uptimeMs": now - shared.started_at,
             "configPath": gate.engine().home().config_file(),

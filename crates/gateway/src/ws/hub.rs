@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::extract::ws::Utf8Bytes;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use super::devices::Devices;
 use super::frame::{self, StateVersion};
 use super::outbox::{Ending, LARGEST, Weight};
-use super::peer::{Audience, Dialect, Peer};
+use super::peer::{Audience, Dialect, Peer, Present};
 use super::scope::Need;
 use super::standing::Standing;
 use crate::dialect::openclaw::nodes::Nodes;
@@ -56,6 +57,14 @@ struct Broadcasts {
     forgotten: u64,
     /// Somebody listened to the engine for them before.
     began: bool,
+}
+
+/// Up to where a client has heard everything.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cursor {
+    boot_id: String,
+    seq: u64,
 }
 
 /// What came of wanting to hear what was missed.
@@ -179,7 +188,13 @@ impl Hub {
     }
 
     /// Tells everybody who may hear it, under the next number.
-    pub(crate) fn broadcast(&self, event: &str, payload: &Value, audience: Audience<'_>, weight: Weight) {
+    pub(crate) fn broadcast(
+        &self,
+        event: &str,
+        payload: &impl Serialize,
+        audience: Audience<'_>,
+        weight: Weight,
+    ) {
         let payload = frame::to_json(payload);
         let native = matches!(audience, Audience::Native);
         let version = (!native && matches!(event, "presence" | "health")).then(|| self.versions());
@@ -196,7 +211,7 @@ impl Hub {
     }
 
     /// Tells those who watch something, without a number: others would see a gap.
-    pub(crate) fn tell(&self, event: &str, payload: &Value, audience: Audience<'_>) {
+    pub(crate) fn tell(&self, event: &str, payload: &impl Serialize, audience: Audience<'_>) {
         let peers = self.peers();
         let mut hearing = peers.values().filter(|peer| peer.hears(audience)).peekable();
         if hearing.peek().is_none() {
@@ -248,7 +263,7 @@ impl Hub {
     }
 
     /// Who is there: the gateway itself, then its clients. Programs that ask one thing and go are left out.
-    pub(crate) fn presence(&self, own: Value, now: i64) -> Vec<Value> {
+    pub(crate) fn presence(&self, own: Present, now: i64) -> Vec<Present> {
         let mut present = vec![own];
         let peers = self.peers();
         let mut seen: Vec<&str> = Vec::new();
@@ -281,8 +296,8 @@ impl Hub {
     }
 
     /// Where the broadcasts stand.
-    pub(crate) fn cursor(&self) -> Value {
-        json!({ "bootId": self.boot, "seq": self.broadcasts(false).seq })
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor { boot_id: self.boot.clone(), seq: self.broadcasts(false).seq }
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::ws::Utf8Bytes;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tidegate_runtime::catalogue::Language;
 
 use super::connect::Client;
@@ -12,6 +13,7 @@ use super::frame;
 use super::outbox::{Outbox, Weight};
 use super::scope::{Need, Role, Scopes};
 use super::subscriptions::Subscriptions;
+use crate::gate::VERSION;
 
 /// Conversations that one client may watch at once.
 const WATCHED: usize = 256;
@@ -196,12 +198,12 @@ impl Peer {
     }
 
     /// Sends an event to this client alone. It has no place among those that everybody hears.
-    pub(crate) fn tell(&self, event: &str, payload: &Value) {
+    pub(crate) fn tell(&self, event: &str, payload: &impl Serialize) {
         self.send(frame::event(event, &frame::to_json(payload), None, None));
     }
 
     /// The same, counted for this client.
-    pub(crate) fn tell_counted(&self, event: &str, payload: &Value, weight: Weight) {
+    pub(crate) fn tell_counted(&self, event: &str, payload: &impl Serialize, weight: Weight) {
         let seq = self.own_seq.fetch_add(1, Ordering::Relaxed) + 1;
         let frame = frame::event(event, &frame::to_json(payload), Some(seq), None);
         self.outbox.put(frame.into(), weight);
@@ -229,23 +231,73 @@ impl Peer {
         self.device.as_deref().or(self.client.instance_id.as_deref()).unwrap_or(&self.connection)
     }
 
-    pub(crate) fn presence(&self, now: i64) -> Value {
+    pub(crate) fn presence(&self, now: i64) -> Present {
         let client = &self.client;
-        let mut entry = json!({
-            "host": self.name(), "version": client.version, "platform": client.platform, "mode": client.mode,
-            "reason": "connect", "ts": now, "roles": [self.role.as_str()], "onlineSince": self.connected_at,
-        });
-        for (name, value) in [
-            ("deviceFamily", &client.device_family),
-            ("modelIdentifier", &client.model_identifier),
-            ("timeZone", &client.time_zone),
-            ("instanceId", &client.instance_id),
-            ("deviceId", &self.device),
-        ] {
-            if let Some(value) = value {
-                entry[name] = json!(value);
-            }
+        Present {
+            host: self.name(),
+            version: client.version.clone(),
+            platform: client.platform.clone(),
+            mode: client.mode.clone(),
+            reason: "connect",
+            ts: now,
+            text: None,
+            roles: Some(vec![self.role.as_str()]),
+            online_since: Some(self.connected_at),
+            device_family: client.device_family.clone(),
+            model_identifier: client.model_identifier.clone(),
+            time_zone: client.time_zone.clone(),
+            instance_id: client.instance_id.clone(),
+            device_id: self.device.clone(),
         }
-        entry
+    }
+}
+
+/// Somebody who is there, in the eyes of others.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Present {
+    host: String,
+    version: String,
+    platform: String,
+    mode: String,
+    reason: &'static str,
+    ts: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) roles: Option<Vec<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) online_since: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_family: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_identifier: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_zone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) instance_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<String>,
+}
+
+impl Present {
+    /// The gateway itself.
+    pub(crate) fn gateway(now: i64) -> Self {
+        Self {
+            host: "tidegate".to_owned(),
+            version: VERSION.to_owned(),
+            platform: std::env::consts::OS.to_owned(),
+            mode: "gateway".to_owned(),
+            reason: "self",
+            ts: now,
+            text: None,
+            roles: None,
+            online_since: None,
+            device_family: None,
+            model_identifier: None,
+            time_zone: None,
+            instance_id: None,
+            device_id: None,
+        }
     }
 }

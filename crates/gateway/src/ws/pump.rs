@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tidegate_engine::EngineEvent;
 use tidegate_protocol::{RunId, RunState};
 use tidegate_runtime::spawn;
@@ -18,10 +18,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::hello::TICK_MS;
 use super::hub::Telling;
 use super::outbox::Weight;
-use super::peer::Audience;
+use super::peer::{Audience, Present};
 use crate::dialect::native::{self, news};
 use crate::dialect::openclaw::{approvals, story::Story};
-use crate::gate::{Gate, VERSION};
+use crate::gate::Gate;
 use crate::openai::is_one_off;
 
 /// Runs under way that are looked for.
@@ -175,7 +175,7 @@ impl Pump {
 pub(crate) async fn tell_health(gate: &Gate) {
     gate.shared.hub.health_changed();
     if let Ok(health) = gate.shared.hub.standing.read(gate).await {
-        gate.shared.hub.broadcast("health", &health, Audience::Everybody, Weight::Kept);
+        gate.shared.hub.broadcast("health", &*health, Audience::Everybody, Weight::Kept);
     }
 }
 
@@ -199,12 +199,13 @@ fn tell_presence(gate: &Gate) -> bool {
 }
 
 /// The gateway's own entry among those who are there.
-pub(crate) fn own_presence(gate: &Gate, now: i64) -> Value {
-    json!({
-        "host": "tidegate", "version": VERSION, "platform": std::env::consts::OS, "mode": "gateway",
-        "reason": "self", "text": "Gateway", "ts": now, "onlineSince": gate.shared.started_at,
-        "roles": ["gateway"], "instanceId": gate.shared.hub.boot,
-    })
+pub(crate) fn own_presence(gate: &Gate, now: i64) -> Present {
+    let mut own = Present::gateway(now);
+    own.text = Some("Gateway");
+    own.online_since = Some(gate.shared.started_at);
+    own.roles = Some(vec!["gateway"]);
+    own.instance_id = Some(gate.shared.hub.boot.clone());
+    own
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::frame::WireError;
-use crate::dialect::openclaw::system;
+use crate::dialect::openclaw::system::{self, HealthSummary};
 use crate::gate::Gate;
 
 /// How old an answer may be: so many times as old as reading it took, so that reading it for everybody never takes more
@@ -29,7 +28,7 @@ pub(crate) struct Standing {
 struct Reading {
     at: Instant,
     took: Duration,
-    told: Arc<Value>,
+    told: Arc<HealthSummary>,
 }
 
 impl Reading {
@@ -43,7 +42,7 @@ fn fresh_for(took: Duration) -> Duration {
 }
 
 impl Standing {
-    pub(crate) async fn read(&self, gate: &Gate) -> Result<Arc<Value>, WireError> {
+    pub(crate) async fn read(&self, gate: &Gate) -> Result<Arc<HealthSummary>, WireError> {
         let mut latest = self.latest.lock().await;
         if let Some(reading) = latest.as_ref().filter(|reading| reading.is_fresh()) {
             return Ok(Arc::clone(&reading.told));

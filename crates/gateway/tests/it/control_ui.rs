@@ -70,12 +70,14 @@ async fn without_a_folder_it_leads_to_our_page_and_has_no_files() {
 async fn a_folder_with_the_gateways_own_files_is_no_page() {
     for root in ["", ".", "/", "credentials"] {
         let house = House::configured(&json!({ "gateway": { "controlUi": { "root": root } } })).await;
-        let folder = house.home().join(root);
+        let folder = house.engine.home().root().join(root);
         if root != "/" {
             std::fs::write(folder.join("index.html"), "<html></html>").unwrap();
         }
         let below = if root == "credentials" { "local-token" } else { "credentials/local-token" };
-        for path in [format!("/control-ui/{below}"), "/control-ui/".to_owned(), "/control-ui/index.html".to_owned()] {
+        for path in
+            [format!("/control-ui/{below}"), "/control-ui/".to_owned(), "/control-ui/index.html".to_owned()]
+        {
             let reply = house.call("GET", &path).send().await;
             assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE, "{root:?} {path}: {}", text(&reply));
         }

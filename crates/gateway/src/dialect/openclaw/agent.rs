@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidegate_engine::{Answer, Submitted, Wish};
-use tidegate_protocol::{Block, ErrorBody, ErrorCode, ReplyTarget, RunId, SessionKey, ThinkingLevel};
+use tidegate_protocol::{Block, ErrorBody, ErrorCode, ReplyTarget, RunId, SessionKey, ThinkingLevel, Usage};
 use tidegate_storage::{RunLookup, RunRow, SessionChoice};
 
+use super::answers::Null;
 use super::{attachments, keys};
 use crate::body;
 use crate::gate::Gate;
@@ -61,6 +62,69 @@ pub(crate) struct WaitParams {
     #[schemars(length(min = 1))]
     run_id: String,
     timeout_ms: Option<u64>,
+}
+
+/// The first answer: it was accepted, and is durable.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentAccepted<'a> {
+    run_id: &'a str,
+    status: &'static str,
+    accepted_at: i64,
+}
+
+/// The second answer: how it ended.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentEnded {
+    run_id: String,
+    status: &'static str,
+    summary: &'static str,
+    result: AgentResult,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AgentResult {
+    /// Empty when the agent chose to say nothing.
+    payloads: Vec<AgentPayload>,
+    meta: AgentMeta,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentPayload {
+    text: String,
+    media_url: Null,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentMeta {
+    duration_ms: i64,
+    agent_meta: AnsweredBy,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AnsweredBy {
+    session_id: String,
+    provider: String,
+    model: String,
+    usage: Usage,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentWaited {
+    run_id: String,
+    /// `ok`, `error`, or `timeout` when it has no end yet.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// A message for an agent, from any method that has one.
@@ -117,7 +181,7 @@ pub(crate) fn thinking(level: Option<&str>) -> Result<Option<ThinkingLevel>, Wir
     Err(WireError::invalid(format!("invalid thinking level {text:?}; use one of {}", known.join(", "))))
 }
 
-pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<Value, WireError> {
+pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<AgentEnded, WireError> {
     let gate = &caller.gate;
     let images = attachments::images(gate, params.attachments.as_ref()).await?;
     if params.deliver == Some(true) && (params.to.is_some() || params.reply_to.is_some()) {
@@ -136,30 +200,27 @@ pub(crate) async fn agent(caller: Caller, params: AgentParams) -> Result<Value, 
     let name = params.idempotency_key.as_str();
     let asking = Asking { key, text: params.message, images, name, space: "agent", wish, commands: true };
     let submitted = submit(gate, asking).await?;
-    caller.acknowledge(&json!({ "runId": name, "status": "accepted", "acceptedAt": submitted.created_at }));
+    let accepted_at = submitted.created_at;
+    caller.acknowledge(&AgentAccepted { run_id: name, status: "accepted", accepted_at });
     let began = gate.shared.now();
     let end = submitted.follower.end().await;
     ended(name, end, gate.shared.now() - began)
 }
 
 /// The second answer.
-fn ended(name: &str, end: Result<Answer, ErrorBody>, duration: i64) -> Result<Value, WireError> {
+fn ended(name: &str, end: Result<Answer, ErrorBody>, duration_ms: i64) -> Result<AgentEnded, WireError> {
     match end {
         Ok(answer) => {
-            let payloads = if answer.text.is_empty() {
-                json!([])
-            } else {
-                json!([{ "text": answer.text, "mediaUrl": null }])
+            let text = Some(answer.text).filter(|text| !text.is_empty());
+            let payloads = text.into_iter().map(|text| AgentPayload { text, media_url: Null }).collect();
+            let agent_meta = AnsweredBy {
+                session_id: answer.session_name,
+                provider: answer.origin.provider,
+                model: answer.origin.model,
+                usage: answer.usage,
             };
-            let meta = json!({
-                "durationMs": duration,
-                "agentMeta": {
-                    "sessionId": answer.session_name, "provider": answer.origin.provider,
-                    "model": answer.origin.model, "usage": answer.usage,
-                },
-            });
-            let result = json!({ "payloads": payloads, "meta": meta });
-            Ok(json!({ "runId": name, "status": "ok", "summary": "completed", "result": result }))
+            let result = AgentResult { payloads, meta: AgentMeta { duration_ms, agent_meta } };
+            Ok(AgentEnded { run_id: name.to_owned(), status: "ok", summary: "completed", result })
         }
         Err(error) => {
             let aborted = error.code == ErrorCode::Aborted;
@@ -210,10 +271,16 @@ pub(crate) async fn find_run(gate: &Gate, name: &str) -> Result<Option<RunRow>, 
     Ok(engine.library().run(engine.tenant(), &RunLookup::Id(id)).await?)
 }
 
-pub(crate) async fn wait(caller: Caller, params: WaitParams) -> Result<Value, WireError> {
+pub(crate) async fn wait(caller: Caller, params: WaitParams) -> Result<AgentWaited, WireError> {
     let gate = &caller.gate;
     let patience = Duration::from_millis(params.timeout_ms.unwrap_or(WAIT).min(LONGEST_WAIT));
-    let timed_out = || json!({ "runId": params.run_id, "status": "timeout" });
+    let timed_out = || AgentWaited {
+        run_id: params.run_id.clone(),
+        status: "timeout",
+        started_at: None,
+        ended_at: None,
+        error: None,
+    };
     let Some(row) = find_run(gate, params.run_id.trim()).await? else { return Ok(timed_out()) };
     let end = async { Ok::<_, WireError>(gate.engine().follow(row.id).await?.end().await) };
     let Ok(end) = tokio::time::timeout(patience, end).await else { return Ok(timed_out()) };
@@ -223,14 +290,11 @@ pub(crate) async fn wait(caller: Caller, params: WaitParams) -> Result<Value, Wi
     if row.finished_at.is_none() && end.as_ref().is_err_and(|error| error.code == ErrorCode::Closing) {
         return Ok(timed_out());
     }
-    let mut answer = json!({ "runId": params.run_id, "status": if end.is_ok() { "ok" } else { "error" } });
-    for (name, at) in [("startedAt", row.started_at), ("endedAt", row.finished_at)] {
-        if let Some(at) = at {
-            answer[name] = json!(at);
-        }
-    }
-    if let Err(error) = end {
-        answer["error"] = json!(error.message);
-    }
-    Ok(answer)
+    Ok(AgentWaited {
+        status: if end.is_ok() { "ok" } else { "error" },
+        started_at: row.started_at,
+        ended_at: row.finished_at,
+        error: end.err().map(|error| error.message),
+        run_id: params.run_id,
+    })
 }

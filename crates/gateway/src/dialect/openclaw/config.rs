@@ -1,13 +1,18 @@
 //! `config.*`: the configuration file. Secrets are shown as a mask, and a mask that comes back means what was there.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tidegate_config::{ConfigFile, EditError, Env, LoadError, Reveal, Secrets, json_schema, parse_document};
+use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tidegate_config::{
+    ConfigFile, EditError, Env, LoadError, Problem, Reveal, Secrets, json_schema, parse_document,
+};
+
+use super::answers::{EmptyList, EmptyMap};
 use crate::gate::{Gate, VERSION};
 use crate::methods::{Caller, Nothing};
-use crate::restart::take_configuration;
+use crate::restart::{RestartTold, take_configuration};
 use crate::ws::frame::WireError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,6 +35,61 @@ pub(crate) struct ConfigApply {
     restart_delay_ms: Option<u64>,
 }
 
+/// The file, as it is written and as it holds. Secrets are masked.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigSnapshot {
+    path: PathBuf,
+    exists: bool,
+    valid: bool,
+    hash: String,
+    raw: String,
+    /// The configuration as it is written; so is the next.
+    parsed: Value,
+    source_config: Value,
+    /// The configuration as it holds; so are the next two.
+    resolved: Value,
+    runtime_config: Value,
+    config: Value,
+    issues: Vec<ConfigIssue>,
+    warnings: EmptyList,
+    legacy_issues: EmptyList,
+    included_paths: EmptyList,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigIssue {
+    /// The key; empty when the file as a whole is meant.
+    path: String,
+    message: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigSchema {
+    /// A JSON Schema.
+    schema: Value,
+    ui_hints: EmptyMap,
+    version: &'static str,
+    generated_at: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigWritten {
+    ok: bool,
+    path: PathBuf,
+    /// The configuration as it holds in the file now.
+    config: Value,
+    hash: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigApplied {
+    #[serde(flatten)]
+    written: ConfigWritten,
+    restart: RestartTold,
+}
+
 fn file(gate: &Gate) -> ConfigFile {
     let home = gate.engine().home();
     ConfigFile::new(home.config_file(), home.revisions())
@@ -46,11 +106,11 @@ async fn blocking<T: Send + 'static>(
     task.join().await.map_err(|end| WireError::unavailable(end.to_string()))?
 }
 
-pub(crate) async fn get(caller: Caller, _: Nothing) -> Result<Value, WireError> {
+pub(crate) async fn get(caller: Caller, _: Nothing) -> Result<ConfigSnapshot, WireError> {
     blocking(&caller.gate, |file, env, _| Ok(snapshot(file, env))).await
 }
 
-fn snapshot(file: &ConfigFile, env: &Env) -> Value {
+fn snapshot(file: &ConfigFile, env: &Env) -> ConfigSnapshot {
     let source =
         file.get(None, Reveal::Source, Secrets::Redacted, env).ok().flatten().unwrap_or_else(|| json!({}));
     let (config, hash, issues) = match file.load(env) {
@@ -60,27 +120,37 @@ fn snapshot(file: &ConfigFile, env: &Env) -> Value {
         }
         Err(error) => (source.clone(), String::new(), issues_of(&error)),
     };
-    json!({
-        "path": file.path(), "exists": file.path().exists(), "valid": issues.is_empty(), "hash": hash,
-        "raw": serde_json::to_string_pretty(&source).unwrap_or_default(), "parsed": source, "sourceConfig": source,
-        "resolved": config, "runtimeConfig": config, "config": config, "issues": issues, "warnings": [],
-        "legacyIssues": [], "includedPaths": [],
-    })
+    ConfigSnapshot {
+        path: file.path().to_owned(),
+        exists: file.path().exists(),
+        valid: issues.is_empty(),
+        hash,
+        raw: serde_json::to_string_pretty(&source).unwrap_or_default(),
+        parsed: source.clone(),
+        source_config: source,
+        resolved: config.clone(),
+        runtime_config: config.clone(),
+        config,
+        issues,
+        warnings: EmptyList,
+        legacy_issues: EmptyList,
+        included_paths: EmptyList,
+    }
 }
 
-fn issues_of(error: &LoadError) -> Vec<Value> {
-    let told: Vec<Value> = error
-        .problems()
-        .iter()
-        .map(|problem| json!({ "path": problem.path, "message": problem.message }))
-        .collect();
-    if told.is_empty() { vec![json!({ "path": "", "message": error.to_string() })] } else { told }
+fn issues_of(error: &LoadError) -> Vec<ConfigIssue> {
+    let problems = error.problems();
+    if problems.is_empty() {
+        return vec![ConfigIssue { path: String::new(), message: error.to_string() }];
+    }
+    let issue =
+        |problem: &Problem| ConfigIssue { path: problem.path.clone(), message: problem.message.clone() };
+    problems.iter().map(issue).collect()
 }
 
-pub(crate) async fn schema(caller: Caller, _: Nothing) -> Result<Value, WireError> {
-    Ok(json!({
-        "schema": json_schema(), "uiHints": {}, "version": VERSION, "generatedAt": caller.gate.shared.started_at,
-    }))
+pub(crate) async fn schema(caller: Caller, _: Nothing) -> Result<ConfigSchema, WireError> {
+    let generated_at = caller.gate.shared.started_at;
+    Ok(ConfigSchema { schema: json_schema(), ui_hints: EmptyMap, version: VERSION, generated_at })
 }
 
 /// How what came is put into what is there.
@@ -90,27 +160,27 @@ enum Put {
     Merge,
 }
 
-pub(crate) async fn set(caller: Caller, params: ConfigSet) -> Result<Value, WireError> {
+pub(crate) async fn set(caller: Caller, params: ConfigSet) -> Result<ConfigWritten, WireError> {
     write(&caller.gate, params.raw, params.base_hash, Put::Replace).await
 }
 
-pub(crate) async fn patch(caller: Caller, params: ConfigApply) -> Result<Value, WireError> {
-    let answer = write(&caller.gate, params.raw, params.base_hash, Put::Merge).await?;
-    Ok(with_restart(&caller.gate, answer).await)
+pub(crate) async fn patch(caller: Caller, params: ConfigApply) -> Result<ConfigApplied, WireError> {
+    let written = write(&caller.gate, params.raw, params.base_hash, Put::Merge).await?;
+    Ok(with_restart(&caller.gate, written).await)
 }
 
-pub(crate) async fn apply(caller: Caller, params: ConfigApply) -> Result<Value, WireError> {
-    let answer = write(&caller.gate, params.raw, params.base_hash, Put::Replace).await?;
-    Ok(with_restart(&caller.gate, answer).await)
+pub(crate) async fn apply(caller: Caller, params: ConfigApply) -> Result<ConfigApplied, WireError> {
+    let written = write(&caller.gate, params.raw, params.base_hash, Put::Replace).await?;
+    Ok(with_restart(&caller.gate, written).await)
 }
 
 /// Lets the gateway take what the file holds now, and says whether it does.
-async fn with_restart(gate: &Gate, mut answer: Value) -> Value {
-    answer["restart"] = take_configuration(gate.shared.options.restart.as_ref()).await;
-    answer
+async fn with_restart(gate: &Gate, written: ConfigWritten) -> ConfigApplied {
+    let restart = take_configuration(gate.shared.options.restart.as_ref()).await;
+    ConfigApplied { written, restart }
 }
 
-async fn write(gate: &Gate, raw: String, base: Option<String>, put: Put) -> Result<Value, WireError> {
+async fn write(gate: &Gate, raw: String, base: Option<String>, put: Put) -> Result<ConfigWritten, WireError> {
     let wanted = parse_document(&raw).map_err(|problems| {
         let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
         WireError::invalid(format!("invalid config: {first}"))
@@ -128,8 +198,8 @@ async fn write(gate: &Gate, raw: String, base: Option<String>, put: Put) -> Resu
             Put::Merge => file.patch(&wanted, base, env, now),
         };
         edited.map_err(|error| refused(&error))?;
-        let snapshot = snapshot(file, env);
-        Ok(json!({ "ok": true, "path": snapshot["path"], "config": snapshot["config"], "hash": snapshot["hash"] }))
+        let ConfigSnapshot { path, config, hash, .. } = snapshot(file, env);
+        Ok(ConfigWritten { ok: true, path, config, hash })
     })
     .await
 }

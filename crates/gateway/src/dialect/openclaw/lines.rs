@@ -7,13 +7,15 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use tidegate_engine::{ChannelStatus, Submitted, Wish};
-use tidegate_protocol::{Logged, OutboundTarget, Place, ReplyTarget, RunCommand, RunId, RunSpec, SessionKey};
+use tidegate_protocol::{
+    ChannelName, Logged, OutboundTarget, OutboxId, Place, ReplyTarget, RunCommand, RunId, RunSpec, SessionKey,
+};
 use tidegate_storage::{RunLookup, SessionChoice};
 
 use super::agent::{Asking, submit};
+use super::answers::{DONE, Done};
 use super::chat::key_of;
 use super::keys;
 use crate::body;
@@ -66,6 +68,39 @@ pub(crate) struct Wake {
     text: String,
 }
 
+/// A line that was put into a log, or waits for its turn.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ChatInjected {
+    Put(LinePut),
+    Queued(LineQueued),
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LinePut {
+    ok: bool,
+    message_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LineQueued {
+    ok: bool,
+    queued: bool,
+}
+
+/// A message that is on its way to a channel, or waits for its turn.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LineSent {
+    run_id: String,
+    channel: ChannelName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<OutboxId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued: Option<bool>,
+}
+
 /// What is put, and where.
 struct Line {
     key: SessionKey,
@@ -109,7 +144,7 @@ async fn is_put(submitted: Submitted) -> Result<bool, WireError> {
     }
 }
 
-pub(crate) async fn inject(caller: Caller, params: ChatInject) -> Result<Value, WireError> {
+pub(crate) async fn inject(caller: Caller, params: ChatInject) -> Result<ChatInjected, WireError> {
     let gate = &caller.gate;
     body::check_text(&params.message)?;
     let key = key_of(gate, None, &params.session_key)?;
@@ -125,9 +160,9 @@ pub(crate) async fn inject(caller: Caller, params: ChatInject) -> Result<Value, 
     let submitted = put(gate, line).await?;
     let run = submitted.run;
     if !is_put(submitted).await? {
-        return Ok(json!({ "ok": true, "queued": true }));
+        return Ok(ChatInjected::Queued(LineQueued { ok: true, queued: true }));
     }
-    Ok(json!({ "ok": true, "messageId": entry_of(gate, run).await? }))
+    Ok(ChatInjected::Put(LinePut { ok: true, message_id: entry_of(gate, run).await? }))
 }
 
 /// The line of the log that a run left.
@@ -140,7 +175,7 @@ async fn entry_of(gate: &Gate, run: RunId) -> Result<Option<String>, WireError> 
     Ok(entries.first().map(|entry| entry.id.to_string()))
 }
 
-pub(crate) async fn send(caller: Caller, params: Send) -> Result<Value, WireError> {
+pub(crate) async fn send(caller: Caller, params: Send) -> Result<LineSent, WireError> {
     let gate = &caller.gate;
     body::check_text(&params.message)?;
     body::check_key(&params.idempotency_key)?;
@@ -181,7 +216,7 @@ pub(crate) async fn send(caller: Caller, params: Send) -> Result<Value, WireErro
     let submitted = put(gate, line).await?;
     let run = submitted.run;
     if !is_put(submitted).await? {
-        return Ok(json!({ "runId": name, "channel": channel, "queued": true }));
+        return Ok(LineSent { run_id: name, channel, message_id: None, queued: Some(true) });
     }
     let parts = gate.engine().library().outbox_of(gate.engine().tenant(), run).await?;
     let Some(part) = parts.first() else {
@@ -189,7 +224,7 @@ pub(crate) async fn send(caller: Caller, params: Send) -> Result<Value, WireErro
             "nothing was sent: this agent only shows what it would do (`shadow` in the configuration)";
         return Err(WireError::invalid(message));
     };
-    Ok(json!({ "runId": name, "messageId": part.id, "channel": channel }))
+    Ok(LineSent { run_id: name, channel, message_id: Some(part.id), queued: None })
 }
 
 /// The account that a message goes out by.
@@ -226,7 +261,7 @@ fn account<'c>(
     })
 }
 
-pub(crate) async fn wake(caller: Caller, params: Wake) -> Result<Value, WireError> {
+pub(crate) async fn wake(caller: Caller, params: Wake) -> Result<Done, WireError> {
     let gate = &caller.gate;
     body::check_text(&params.text)?;
     let engine = gate.engine();
@@ -251,7 +286,7 @@ pub(crate) async fn wake(caller: Caller, params: Wake) -> Result<Value, WireErro
         }
         _ => return Err(WireError::invalid("mode must be `now` or `next-heartbeat`")),
     }
-    Ok(json!({ "ok": true }))
+    Ok(DONE)
 }
 
 /// Nobody answers it; the next run of the conversation reads it.

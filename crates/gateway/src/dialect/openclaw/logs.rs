@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
@@ -21,21 +20,40 @@ pub(crate) struct LogsTail {
     max_bytes: Option<u64>,
 }
 
-pub(crate) async fn tail(caller: Caller, params: LogsTail) -> Result<Value, WireError> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LogPage {
+    file: PathBuf,
+    /// Where to read on.
+    cursor: u64,
+    size: u64,
+    lines: Vec<String>,
+    /// Whether older lines were left out.
+    truncated: bool,
+    /// Whether it does not begin where the client stopped.
+    reset: bool,
+}
+
+pub(crate) async fn tail(caller: Caller, params: LogsTail) -> Result<LogPage, WireError> {
     let file = caller.gate.engine().home().logs().join("gateway.log");
     let read = tidegate_runtime::spawn_blocking("gateway.logs", move || read(&file, &params));
     let read = read.join().await.map_err(|end| WireError::unavailable(end.to_string()))?;
     read.map_err(|error| WireError::unavailable(format!("log read failed: {error}")))
 }
 
-fn read(path: &Path, params: &LogsTail) -> std::io::Result<Value> {
+fn read(path: &Path, params: &LogsTail) -> std::io::Result<LogPage> {
     let (limit, most) = (params.limit.unwrap_or(500), params.max_bytes.unwrap_or(250_000));
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(
-                json!({ "file": path, "cursor": 0, "size": 0, "lines": [], "truncated": false, "reset": false }),
-            );
+            let file = path.to_owned();
+            return Ok(LogPage {
+                file,
+                cursor: 0,
+                size: 0,
+                lines: Vec::new(),
+                truncated: false,
+                reset: false,
+            });
         }
         Err(error) => return Err(error),
     };
@@ -59,15 +77,13 @@ fn read(path: &Path, params: &LogsTail) -> std::io::Result<Value> {
     // A line that is being written is read when it is whole.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let text = String::from_utf8_lossy(&bytes[..whole]);
-    let mut lines: Vec<&str> = text.lines().skip(usize::from(partial)).collect();
+    let mut lines: Vec<String> = text.lines().skip(usize::from(partial)).map(str::to_owned).collect();
     let truncated = lines.len() > limit || (asked.is_none() && from > 0);
     if lines.len() > limit {
         lines.drain(..lines.len() - limit);
     }
     let cursor = from + whole as u64;
-    Ok(
-        json!({ "file": path, "cursor": cursor, "size": size, "lines": lines, "truncated": truncated, "reset": reset }),
-    )
+    Ok(LogPage { file: path.to_owned(), cursor, size, lines, truncated, reset })
 }
 
 #[cfg(test)]
@@ -79,17 +95,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gateway.log");
         let ask = |cursor, limit, max_bytes| read(&path, &LogsTail { cursor, limit, max_bytes }).unwrap();
-        assert_eq!(ask(None, None, None)["lines"], json!([]));
+        assert!(ask(None, None, None).lines.is_empty());
         std::fs::write(&path, "one\ntwo\nthr").unwrap();
         let first = ask(None, None, None);
-        assert_eq!((&first["lines"], &first["cursor"]), (&json!(["one", "two"]), &json!(8)));
+        assert_eq!((first.lines, first.cursor), (vec!["one".to_owned(), "two".to_owned()], 8));
         std::fs::write(&path, "one\ntwo\nthree\nfour\n").unwrap();
         let next = ask(Some(8), None, None);
-        assert_eq!((&next["lines"], &next["reset"]), (&json!(["three", "four"]), &json!(false)));
-        assert_eq!(ask(Some(0), Some(1), None)["lines"], json!(["four"]));
+        assert_eq!((next.lines, next.reset), (vec!["three".to_owned(), "four".to_owned()], false));
+        assert_eq!(ask(Some(0), Some(1), None).lines, ["four"]);
         // Too far behind, or ahead of a file that was begun anew.
         let reset = ask(Some(0), None, Some(8));
-        assert_eq!((&reset["lines"], &reset["reset"]), (&json!(["four"]), &json!(true)));
-        assert_eq!(ask(Some(99), None, None)["reset"], json!(true));
+        assert_eq!((reset.lines, reset.reset), (vec!["four".to_owned()], true));
+        assert!(ask(Some(99), None, None).reset);
     }
 }

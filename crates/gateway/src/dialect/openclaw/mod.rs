@@ -1,6 +1,8 @@
 //! The dialect that OpenClaw's own clients speak: its command line, its terminal, its page and its nodes.
 
 pub(crate) mod agent;
+pub(crate) mod agents;
+pub(crate) mod answers;
 pub(crate) mod approvals;
 pub(crate) mod attachments;
 pub(crate) mod chat;
@@ -13,6 +15,7 @@ pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod questions;
 pub(crate) mod quiet;
+pub(crate) mod session_row;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod story;

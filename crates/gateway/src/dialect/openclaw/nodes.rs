@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::answers::{DONE, Done};
 use crate::methods::{Caller, Nothing};
 use crate::token::random_text;
 use crate::ws::connect::Connect;
+use crate::ws::devices::Describes;
 use crate::ws::frame::WireError;
 use crate::ws::peer::Peer;
 use crate::ws::scope::Role;
@@ -192,52 +194,124 @@ pub(crate) struct NodeEvent {
     payload_json: Option<String>,
 }
 
+/// A node as clients list it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeRow {
+    node_id: String,
+    #[serde(flatten)]
+    describes: Describes,
+    caps: Vec<String>,
+    commands: Vec<String>,
+    paired: bool,
+    connected: bool,
+    #[serde(flatten)]
+    link: Option<NodeLink>,
+}
+
+/// What is known of a node that is connected.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeLink {
+    version: String,
+    permissions: BTreeMap<String, bool>,
+    connected_at_ms: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeRows {
+    ts: i64,
+    nodes: Vec<NodeRow>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeDescribed {
+    #[serde(flatten)]
+    node: NodeRow,
+    ts: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeInvoked {
+    ok: bool,
+    node_id: String,
+    command: String,
+    /// What the node answered.
+    payload: Option<Value>,
+    /// The same as it was written.
+    #[serde(rename = "payloadJSON")]
+    payload_json: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeHeard {
+    ok: bool,
+    /// Nobody waits for it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<bool>,
+}
+
 /// Nodes that are paired or connected; those that are connected first.
-fn all(caller: &Caller) -> Vec<Value> {
+fn all(caller: &Caller) -> Vec<NodeRow> {
     let hub = &caller.gate.shared.hub;
     let (_, paired) = hub.devices.list(caller.gate.shared.now());
-    let mut nodes: BTreeMap<String, Value> = BTreeMap::new();
+    let mut nodes: BTreeMap<String, NodeRow> = BTreeMap::new();
     for device in paired.iter().filter(|device| device.roles.contains_key("node")) {
-        let mut node = serde_json::to_value(&device.describes).unwrap_or_default();
-        node["nodeId"] = json!(device.device_id);
-        node["caps"] = json!([]);
-        node["commands"] = json!([]);
-        node["paired"] = json!(true);
-        node["connected"] = json!(false);
+        let node = NodeRow { describes: device.describes.clone(), ..NodeRow::away(&device.device_id, true) };
         nodes.insert(device.device_id.clone(), node);
     }
     hub.nodes.with(|state| {
         for (id, connected) in &state.nodes {
-            let node = nodes.entry(id.clone()).or_insert_with(|| json!({ "nodeId": id, "paired": false }));
+            let node = nodes.entry(id.clone()).or_insert_with(|| NodeRow::away(id, false));
             let client = &connected.peer.client;
-            node["displayName"] = json!(connected.peer.name());
-            node["platform"] = json!(client.platform);
-            node["version"] = json!(client.version);
-            node["caps"] = json!(connected.caps);
-            node["commands"] = json!(connected.commands);
-            node["permissions"] = json!(connected.permissions);
-            node["connectedAtMs"] = json!(connected.peer.connected_at);
-            node["connected"] = json!(true);
+            node.describes.display_name = Some(connected.peer.name());
+            node.describes.platform = Some(client.platform.clone());
+            node.caps.clone_from(&connected.caps);
+            node.commands.clone_from(&connected.commands);
+            node.connected = true;
+            node.link = Some(NodeLink {
+                version: client.version.clone(),
+                permissions: connected.permissions.clone(),
+                connected_at_ms: connected.peer.connected_at,
+            });
         }
     });
-    let mut list: Vec<Value> = nodes.into_values().collect();
-    list.sort_by_key(|node| (node["connected"] != true, node["displayName"].to_string()));
+    let mut list: Vec<NodeRow> = nodes.into_values().collect();
+    list.sort_by_key(|node| {
+        let name = node.describes.display_name.clone();
+        (!node.connected, name.is_none(), name)
+    });
     list
 }
 
-pub(crate) async fn list(caller: Caller, _: Nothing) -> Result<Value, WireError> {
-    Ok(json!({ "ts": caller.gate.shared.now(), "nodes": all(&caller) }))
+impl NodeRow {
+    /// One that is not connected.
+    fn away(id: &str, paired: bool) -> Self {
+        Self {
+            node_id: id.to_owned(),
+            describes: Describes::default(),
+            caps: Vec::new(),
+            commands: Vec::new(),
+            paired,
+            connected: false,
+            link: None,
+        }
+    }
 }
 
-pub(crate) async fn describe(caller: Caller, params: NodeDescribe) -> Result<Value, WireError> {
-    let found = all(&caller).into_iter().find(|node| node["nodeId"] == params.node_id.as_str());
-    let mut node = found.ok_or_else(|| WireError::invalid("unknown nodeId"))?;
-    node["ts"] = json!(caller.gate.shared.now());
-    Ok(node)
+pub(crate) async fn list(caller: Caller, _: Nothing) -> Result<NodeRows, WireError> {
+    Ok(NodeRows { ts: caller.gate.shared.now(), nodes: all(&caller) })
+}
+
+pub(crate) async fn describe(caller: Caller, params: NodeDescribe) -> Result<NodeDescribed, WireError> {
+    let found = all(&caller).into_iter().find(|node| node.node_id == params.node_id);
+    let node = found.ok_or_else(|| WireError::invalid("unknown nodeId"))?;
+    Ok(NodeDescribed { node, ts: caller.gate.shared.now() })
 }
 
 /// Asks a node and waits for its answer.
-pub(crate) async fn invoke(caller: Caller, params: NodeInvoke) -> Result<Value, WireError> {
+pub(crate) async fn invoke(caller: Caller, params: NodeInvoke) -> Result<NodeInvoked, WireError> {
     let nodes = &caller.gate.shared.hub.nodes;
     let id = random_text::<16>().map_err(|error| WireError::unavailable(error.to_string()))?;
     let patience = params.timeout_ms.unwrap_or(WAIT).min(LONGEST);
@@ -280,10 +354,13 @@ pub(crate) async fn invoke(caller: Caller, params: NodeInvoke) -> Result<Value, 
         Ok(Err(_)) => failed("node disconnected".into(), json!({ "code": "NOT_CONNECTED" })),
         Ok(Ok(answer)) if answer.ok => {
             let parsed = || answer.payload_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
-            Ok(json!({
-                "ok": true, "nodeId": params.node_id, "command": params.command,
-                "payload": answer.payload.clone().or_else(parsed), "payloadJSON": answer.payload_json,
-            }))
+            Ok(NodeInvoked {
+                ok: true,
+                node_id: params.node_id,
+                command: params.command,
+                payload: answer.payload.or_else(parsed),
+                payload_json: answer.payload_json,
+            })
         }
         Ok(Ok(answer)) => {
             let error = answer.error.unwrap_or(NodeFailure { code: None, message: None });
@@ -293,31 +370,29 @@ pub(crate) async fn invoke(caller: Caller, params: NodeInvoke) -> Result<Value, 
     }
 }
 
-pub(crate) async fn result(caller: Caller, params: NodeAnswer) -> Result<Value, WireError> {
+pub(crate) async fn result(caller: Caller, params: NodeAnswer) -> Result<NodeHeard, WireError> {
     let own = node_id(&caller.peer);
     if params.node_id != own {
         return Err(WireError::invalid("nodeId mismatch"));
     }
     let id = params.id.clone();
-    if caller.gate.shared.hub.nodes.answer(&own, &id, params) {
-        return Ok(json!({ "ok": true }));
-    }
-    Ok(json!({ "ok": true, "ignored": true }))
+    let taken = caller.gate.shared.hub.nodes.answer(&own, &id, params);
+    Ok(NodeHeard { ok: true, ignored: (!taken).then_some(true) })
 }
 
 /// What a node tells by itself. What it says for an agent goes to the agent's main conversation.
-pub(crate) async fn event(caller: Caller, params: NodeEvent) -> Result<Value, WireError> {
+pub(crate) async fn event(caller: Caller, params: NodeEvent) -> Result<Done, WireError> {
     let parsed = || params.payload_json.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let payload = params.payload.clone().or_else(parsed).unwrap_or(Value::Null);
     let field = match params.event.as_str() {
         "voice.transcript" => "text",
         "agent.request" => "message",
         // Others are known to nodes of another time, and mean nothing here.
-        _ => return Ok(json!({ "ok": true })),
+        _ => return Ok(DONE),
     };
     let text: String = payload[field].as_str().unwrap_or_default().trim().chars().take(NODE_TEXT).collect();
     if text.is_empty() {
-        return Ok(json!({ "ok": true }));
+        return Ok(DONE);
     }
     let gate = &caller.gate;
     let engine = gate.engine();
@@ -338,7 +413,7 @@ pub(crate) async fn event(caller: Caller, params: NodeEvent) -> Result<Value, Wi
         commands: false,
     };
     super::agent::submit(gate, asking).await?;
-    Ok(json!({ "ok": true }))
+    Ok(DONE)
 }
 
 #[cfg(test)]

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
 use tokio::sync::oneshot;
+
+use super::approvals::AskedFor;
 
 /// Questions that may wait at once.
 const MOST: usize = 256;
 
 pub(crate) struct Waiting {
-    pub(crate) request: Value,
+    pub(crate) request: AskedFor,
     pub(crate) created_at: i64,
     pub(crate) expires_at: i64,
     answer: oneshot::Sender<String>,
@@ -37,7 +38,7 @@ impl Questions {
     pub(crate) fn put(
         &self,
         id: &str,
-        request: Value,
+        request: AskedFor,
         created_at: i64,
         expires_at: i64,
     ) -> Result<oneshot::Receiver<String>, NotPut> {
@@ -66,7 +67,7 @@ impl Questions {
     }
 
     /// Those that wait, the oldest first.
-    pub(crate) fn list(&self) -> Vec<(String, Value, i64, i64)> {
+    pub(crate) fn list(&self) -> Vec<(String, AskedFor, i64, i64)> {
         let mut list: Vec<_> = self.with(|waiting| {
             let told = |(id, question): (&String, &Waiting)| {
                 (id.clone(), question.request.clone(), question.created_at, question.expires_at)

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
+use super::answers::{DONE, Done, EmptyList, Null};
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
 
@@ -38,69 +38,158 @@ pub(crate) struct AboutSome {
     session_keys: Option<Vec<String>>,
 }
 
+/// One line a question: the handler, and its answer with what stands in it.
 macro_rules! quiet {
-    ($($name:ident => $answer:tt;)+) => {
-        $(pub(crate) async fn $name(_: Caller, _: About) -> Result<Value, WireError> {
-            Ok(json!($answer))
-        })+
+    ($($name:ident -> $answer:ident { $($field:ident: $kind:ty = $value:expr),+ $(,)? };)+) => {
+        $(
+            #[derive(Debug, Serialize, JsonSchema)]
+            #[serde(rename_all = "camelCase")]
+            pub(crate) struct $answer {
+                $($field: $kind),+
+            }
+
+            pub(crate) async fn $name(_: Caller, _: About) -> Result<$answer, WireError> {
+                Ok($answer { $($field: $value),+ })
+            }
+        )+
     };
 }
 
 quiet! {
-    nothing => [];
-    ok => { "ok": true };
-    questions => { "questions": [] };
-    commands => { "commands": [] };
-    suggestions => { "suggestions": [] };
-    tasks => { "tasks": [] };
-    projects => { "projects": [], "recents": [] };
-    groups => { "groups": [], "sectionOrder": [] };
-    group_defaults => { "defaults": [] };
-    catalogs => { "catalogs": [] };
-    card => { "card": null };
-    plugins => { "revision": 0, "plugins": [], "diagnostics": [] };
-    plugin_list => { "plugins": [], "diagnostics": [], "mutationAllowed": false };
-    prefs => { "status": "ok", "entries": [] };
-    subscribed => { "subscribed": true };
-    discussion => { "state": "none" };
-    companion => { "exchanges": [] };
-    talk => {
-        "modes": [], "transports": [], "brains": [], "speech": { "providers": [] },
-        "transcription": { "providers": [] }, "realtime": { "providers": [] },
+    questions -> NoQuestions { questions: EmptyList = EmptyList };
+    commands -> NoCommands { commands: EmptyList = EmptyList };
+    suggestions -> NoSuggestions { suggestions: EmptyList = EmptyList };
+    tasks -> NoTasks { tasks: EmptyList = EmptyList };
+    projects -> NoProjects { projects: EmptyList = EmptyList, recents: EmptyList = EmptyList };
+    groups -> NoGroups { groups: EmptyList = EmptyList, section_order: EmptyList = EmptyList };
+    group_defaults -> NoGroupDefaults { defaults: EmptyList = EmptyList };
+    catalogs -> NoCatalogs { catalogs: EmptyList = EmptyList };
+    card -> NoCard { card: Null = Null };
+    plugins -> NoPagePlugins { revision: u32 = 0, plugins: EmptyList = EmptyList, diagnostics: EmptyList = EmptyList };
+    plugin_list -> NoPlugins {
+        plugins: EmptyList = EmptyList, diagnostics: EmptyList = EmptyList, mutation_allowed: bool = false,
     };
-    github => { "personal": null, "shared": null, "pendingPersonal": null, "latestShared": null };
-    metadata => { "commands": [], "models": [] };
-    update => { "sentinel": null, "updateAvailable": null };
-    cron_list => { "jobs": [], "total": 0, "offset": 0, "limit": 50, "hasMore": false, "nextOffset": null };
-    cron_status => { "enabled": false, "storePath": "", "jobs": 0, "nextWakeAtMs": null };
-    no_heartbeat => null;
-    skills => { "workspaceDir": "", "managedSkillsDir": "", "skills": [] };
-    voice_wake => { "triggers": [] };
-    bins => { "bins": [] };
+    prefs -> NoPreferences { status: &'static str = "ok", entries: EmptyList = EmptyList };
+    subscribed -> NothingWatched { subscribed: bool = true };
+    discussion -> NoDiscussion { state: &'static str = "none" };
+    companion -> NoCompanion { exchanges: EmptyList = EmptyList };
+    talk -> NoVoices {
+        modes: EmptyList = EmptyList, transports: EmptyList = EmptyList, brains: EmptyList = EmptyList,
+        speech: NoProviders = NoProviders::default(), transcription: NoProviders = NoProviders::default(),
+        realtime: NoProviders = NoProviders::default(),
+    };
+    github -> NoGithub {
+        personal: Null = Null, shared: Null = Null, pending_personal: Null = Null, latest_shared: Null = Null,
+    };
+    update -> NoUpdate { sentinel: Null = Null, update_available: Null = Null };
+    cron_list -> NoJobs {
+        jobs: EmptyList = EmptyList, total: u32 = 0, offset: u32 = 0, limit: u32 = 50, has_more: bool = false,
+        next_offset: Null = Null,
+    };
+    cron_status -> CronOff {
+        enabled: bool = false, store_path: &'static str = "", jobs: u32 = 0, next_wake_at_ms: Null = Null,
+    };
+    skills -> NoSkills {
+        workspace_dir: &'static str = "", managed_skills_dir: &'static str = "", skills: EmptyList = EmptyList,
+    };
+    voice_wake -> NoTriggers { triggers: EmptyList = EmptyList };
+    bins -> NoBins { bins: EmptyList = EmptyList };
+    branches -> NoBranches { branches: EmptyList = EmptyList };
 }
 
-pub(crate) async fn auth_status(caller: Caller, _: About) -> Result<Value, WireError> {
-    Ok(json!({ "ts": caller.gate.shared.now(), "providers": [], "providerCapabilities": [] }))
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct NoProviders {
+    providers: EmptyList,
 }
 
-pub(crate) async fn mentions(caller: Caller, _: About) -> Result<Value, WireError> {
-    Ok(json!({ "gatewayInstanceId": caller.gate.shared.hub.boot, "revision": 0, "items": [] }))
+/// What a page may offer in a conversation beside its messages.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct ChatMetadata {
+    commands: EmptyList,
+    models: EmptyList,
 }
 
-pub(crate) async fn board(_: Caller, about: AboutOne) -> Result<Value, WireError> {
-    Ok(json!({ "sessionKey": about.session_key, "revision": 0, "tabs": [], "widgets": [] }))
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NoLogins {
+    ts: i64,
+    providers: EmptyList,
+    provider_capabilities: EmptyList,
 }
 
-pub(crate) async fn viewers(_: Caller, about: AboutSome) -> Result<Value, WireError> {
-    Ok(json!({ "sessionKeys": about.session_keys.unwrap_or_default() }))
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NoMentions {
+    gateway_instance_id: String,
+    revision: u32,
+    items: EmptyList,
 }
 
-pub(crate) async fn members(_: Caller, about: AboutOne) -> Result<Value, WireError> {
-    Ok(json!({
-        "sessionKey": about.session_key, "members": [], "identities": [], "role": "owner", "allowedVisibilities": [],
-    }))
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EmptyBoard {
+    session_key: Option<String>,
+    revision: u32,
+    tabs: EmptyList,
+    widgets: EmptyList,
 }
 
-pub(crate) async fn branches(_: Caller, _: About) -> Result<Value, WireError> {
-    Ok(json!({ "branches": [] }))
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Viewed {
+    session_keys: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NoMembers {
+    session_key: Option<String>,
+    members: EmptyList,
+    identities: EmptyList,
+    role: &'static str,
+    allowed_visibilities: EmptyList,
+}
+
+pub(crate) async fn nothing(_: Caller, _: About) -> Result<EmptyList, WireError> {
+    Ok(EmptyList)
+}
+
+pub(crate) async fn ok(_: Caller, _: About) -> Result<Done, WireError> {
+    Ok(DONE)
+}
+
+pub(crate) async fn no_heartbeat(_: Caller, _: About) -> Result<Null, WireError> {
+    Ok(Null)
+}
+
+pub(crate) async fn metadata(_: Caller, _: About) -> Result<ChatMetadata, WireError> {
+    Ok(ChatMetadata::default())
+}
+
+pub(crate) async fn auth_status(caller: Caller, _: About) -> Result<NoLogins, WireError> {
+    let ts = caller.gate.shared.now();
+    Ok(NoLogins { ts, providers: EmptyList, provider_capabilities: EmptyList })
+}
+
+pub(crate) async fn mentions(caller: Caller, _: About) -> Result<NoMentions, WireError> {
+    let gateway_instance_id = caller.gate.shared.hub.boot.clone();
+    Ok(NoMentions { gateway_instance_id, revision: 0, items: EmptyList })
+}
+
+pub(crate) async fn board(_: Caller, about: AboutOne) -> Result<EmptyBoard, WireError> {
+    Ok(EmptyBoard { session_key: about.session_key, revision: 0, tabs: EmptyList, widgets: EmptyList })
+}
+
+pub(crate) async fn viewers(_: Caller, about: AboutSome) -> Result<Viewed, WireError> {
+    Ok(Viewed { session_keys: about.session_keys.unwrap_or_default() })
+}
+
+pub(crate) async fn members(_: Caller, about: AboutOne) -> Result<NoMembers, WireError> {
+    Ok(NoMembers {
+        session_key: about.session_key,
+        members: EmptyList,
+        identities: EmptyList,
+        role: "owner",
+        allowed_visibilities: EmptyList,
+    })
 }

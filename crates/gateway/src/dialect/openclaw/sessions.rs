@@ -1,28 +1,28 @@
 //! `sessions.*`: the list of conversations, what is chosen for one, and watching them.
 
-use std::collections::HashMap;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tidegate_engine::Wish;
-use tidegate_protocol::{ErrorBody, Message, Place, RunState, SessionKey};
-use tidegate_storage::{RunFilter, SessionFilter, SessionRow};
+use tidegate_protocol::{AgentId, EntryId, ErrorBody, Place, Role, SessionKey};
+use tidegate_storage::SessionFilter;
 
 use super::agent::{Asking, submit};
-use super::{history, keys};
+use super::answers::EmptyList;
+use super::history::{self, ChatMessage};
+use super::keys;
+use super::session_row::{
+    SessionDefaults, SessionRow, active_runs, defaults, last_message, of_stored, row_of, shortened,
+};
 use crate::gate::Gate;
 use crate::methods::{Caller, Nothing};
 use crate::openai::is_one_off;
 use crate::token::random_text;
 use crate::ws::frame::WireError;
+use crate::ws::hub::Cursor;
 
 /// Conversations that are looked at for one answer.
 const LISTED: u32 = 500;
-/// Runs looked at to know what is under way.
-const ACTIVE: u32 = 500;
-/// Characters of a preview.
-const PREVIEW: usize = 120;
 /// Conversations that are previewed in one answer.
 const PREVIEWED: usize = 64;
 
@@ -139,106 +139,129 @@ pub(crate) struct MessagesSubscribe {
     after_seq: Option<i64>,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionRows {
+    ts: i64,
+    path: &'static str,
+    count: usize,
+    total_count: usize,
+    limit_applied: usize,
+    has_more: bool,
+    next_offset: Option<usize>,
+    owners: EmptyList,
+    defaults: SessionDefaults,
+    sessions: Vec<SessionRow>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionDescribed {
+    session: SessionRow,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionPreviews {
+    ts: i64,
+    previews: Vec<SessionPreview>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionPreview {
+    key: String,
+    /// `ok`, `empty` or `missing`.
+    status: &'static str,
+    items: Vec<PreviewItem>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreviewItem {
+    /// `user`, `assistant` or `tool`.
+    role: &'static str,
+    text: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionResolved {
+    ok: bool,
+    key: String,
+    agent_id: AgentId,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionReset {
+    ok: bool,
+    key: String,
+    entry: SessionRow,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionCompacted {
+    ok: bool,
+    key: String,
+    compacted: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionDeleted {
+    ok: bool,
+    key: String,
+    deleted: bool,
+    archived: EmptyList,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionsWatched {
+    subscribed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<Cursor>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessagesWatched {
+    subscribed: bool,
+    key: String,
+    approval_replay: ApprovalReplay,
+    /// Whether there are more than were told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_more: Option<bool>,
+    /// The last line of the log.
+    head_seq: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApprovalReplay {
+    pending: EmptyList,
+    truncated: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MessagesUnwatched {
+    subscribed: bool,
+    key: String,
+}
+
+/// A message that a client missed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed<'a> {
+    session_key: &'a str,
+    agent_id: &'a AgentId,
+    message_id: Option<EntryId>,
+    message_seq: Option<i64>,
+    message: &'a ChatMessage,
+    replayed: bool,
+}
+
 pub(super) fn key_of(gate: &Gate, agent: Option<&str>, text: &str) -> Result<SessionKey, WireError> {
     Ok(keys::read(gate.engine().settings(), gate.engine().tenant(), agent, text)?)
 }
 
-/// What holds where nothing was chosen.
-pub(crate) fn defaults(gate: &Gate) -> Value {
-    let settings = gate.engine().settings();
-    let model = settings
-        .scope(None)
-        .and_then(|scope| settings.run_spec(&scope, &Wish::default()))
-        .ok()
-        .and_then(|spec| spec.models.into_iter().next());
-    match model {
-        Some(model) => {
-            let window = settings.catalogue().model(&model).map(|info| info.context_window);
-            json!({ "modelProvider": model.provider, "model": model.model, "contextTokens": window })
-        }
-        None => json!({ "modelProvider": null, "model": null, "contextTokens": null }),
-    }
-}
-
-/// Runs under way, by conversation: what their callers call them.
-async fn active_runs(gate: &Gate) -> Result<HashMap<SessionKey, Vec<String>>, WireError> {
-    let engine = gate.engine();
-    let mut active: HashMap<SessionKey, Vec<String>> = HashMap::new();
-    for state in [RunState::Running, RunState::Queued] {
-        let filter = RunFilter { state: Some(state), limit: ACTIVE, ..RunFilter::default() };
-        for row in engine.library().runs(engine.tenant(), filter).await? {
-            let name = row.client_key.unwrap_or_else(|| row.id.to_string());
-            active.entry(row.key).or_default().push(name);
-        }
-    }
-    Ok(active)
-}
-
-/// A conversation as clients list it.
-fn entry(row: &SessionRow, active: &[String]) -> Value {
-    let usage = row.usage;
-    let mut entry = json!({
-        "key": keys::write(&row.key), "kind": keys::kind(&row.key), "sessionId": row.id,
-        "agentId": row.key.scope.agent, "updatedAt": row.updated_at, "lastInteractionAt": row.updated_at,
-        "createdAt": row.created_at, "isMain": row.key.place == Place::Main, "chatType": keys::kind(&row.key),
-        "inputTokens": usage.input + usage.cache_read + usage.cache_write, "outputTokens": usage.output,
-        "totalTokens": row.context_tokens, "totalTokensFresh": true, "compactionCount": row.compactions,
-        "hasActiveRun": !active.is_empty(), "activeRunIds": active,
-        "status": if active.is_empty() { "done" } else { "running" },
-    });
-    let settings = &row.settings;
-    let optional = [
-        ("label", row.title.as_deref().map(Value::from)),
-        ("displayName", row.title.as_deref().map(Value::from)),
-        ("derivedTitle", row.title.as_deref().map(Value::from)),
-        ("channel", keys::channel(&row.key).map(|channel| json!(channel))),
-        ("modelProvider", row.provider.as_deref().map(Value::from)),
-        ("model", settings.model.as_deref().map(Value::from)),
-        ("thinkingLevel", settings.thinking.map(|level| level.as_str().into())),
-        ("verboseLevel", settings.verbose.map(|level| level.as_str().into())),
-    ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            entry[name] = value;
-        }
-    }
-    entry
-}
-
-/// The row of a conversation, also of one in which nothing was answered yet.
-pub(crate) async fn row_of(gate: &Gate, key: &SessionKey) -> Value {
-    let engine = gate.engine();
-    let active = active_runs(gate).await.unwrap_or_default();
-    let active = active.get(key).map_or(&[][..], Vec::as_slice);
-    match engine.library().session(key).await {
-        Ok(Some(row)) => entry(&row, active),
-        _ => json!({
-            "key": keys::write(key), "kind": keys::kind(key), "agentId": key.scope.agent, "updatedAt": null,
-            "isMain": key.place == Place::Main, "hasActiveRun": !active.is_empty(), "activeRunIds": active,
-        }),
-    }
-}
-
-async fn last_message(gate: &Gate, row: &SessionRow) -> Result<Option<String>, WireError> {
-    let engine = gate.engine();
-    let entries = engine.library().entries(engine.tenant(), row.id, (row.head_seq - 8).max(0), 8).await?;
-    let text = entries.iter().rev().find_map(|entry| {
-        let message = entry.body.message()?;
-        let spoken = !matches!(message, Message::ToolResult { .. });
-        Some(message.text()).filter(|text| spoken && !text.trim().is_empty())
-    });
-    Ok(text.map(|text| shortened(&text, PREVIEW)))
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
-}
-
-pub(crate) async fn list(caller: Caller, params: SessionsList) -> Result<Value, WireError> {
+pub(crate) async fn list(caller: Caller, params: SessionsList) -> Result<SessionRows, WireError> {
     let gate = &caller.gate;
     let engine = gate.engine();
     let agent = match params.agent_id.as_deref() {
@@ -267,66 +290,76 @@ pub(crate) async fn list(caller: Caller, params: SessionsList) -> Result<Value, 
     let active = active_runs(gate).await?;
     let mut sessions = Vec::new();
     for row in rows.iter().skip(offset).take(limit) {
-        let mut entry = entry(row, active.get(&row.key).map_or(&[][..], Vec::as_slice));
-        if params.include_last_message == Some(true)
-            && let Some(text) = last_message(gate, row).await?
-        {
-            entry["lastMessagePreview"] = json!(text);
+        let mut entry = of_stored(row, active.get(&row.key).map_or(&[][..], Vec::as_slice));
+        if params.include_last_message == Some(true) {
+            entry.last_message_preview = last_message(gate, row).await?;
         }
         sessions.push(entry);
     }
     let more = offset + sessions.len() < total;
-    Ok(json!({
-        "ts": now, "path": "(multiple)", "count": sessions.len(), "totalCount": total, "limitApplied": limit,
-        "hasMore": more, "nextOffset": if more { json!(offset + sessions.len()) } else { Value::Null },
-        "owners": [], "defaults": defaults(gate), "sessions": sessions,
-    }))
+    Ok(SessionRows {
+        ts: now,
+        path: "(multiple)",
+        count: sessions.len(),
+        total_count: total,
+        limit_applied: limit,
+        has_more: more,
+        next_offset: more.then_some(offset + sessions.len()),
+        owners: EmptyList,
+        defaults: defaults(gate),
+        sessions,
+    })
 }
 
-pub(crate) async fn describe(caller: Caller, params: SessionsDescribe) -> Result<Value, WireError> {
+pub(crate) async fn describe(
+    caller: Caller,
+    params: SessionsDescribe,
+) -> Result<SessionDescribed, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, None, &params.key)?;
     let mut session = row_of(gate, &key).await;
     if params.include_last_message == Some(true)
         && let Some(row) = gate.engine().library().session(&key).await?
-        && let Some(text) = last_message(gate, &row).await?
     {
-        session["lastMessagePreview"] = json!(text);
+        session.last_message_preview = last_message(gate, &row).await?;
     }
-    Ok(json!({ "session": session }))
+    Ok(SessionDescribed { session })
 }
 
-pub(crate) async fn preview(caller: Caller, params: SessionsPreview) -> Result<Value, WireError> {
+pub(crate) async fn preview(caller: Caller, params: SessionsPreview) -> Result<SessionPreviews, WireError> {
     let gate = &caller.gate;
     let (limit, most) = (params.limit.unwrap_or(12).min(100), params.max_chars.unwrap_or(240));
     let mut previews = Vec::new();
     for name in params.keys.iter().take(PREVIEWED) {
         let Ok(key) = key_of(gate, None, name) else {
-            previews.push(json!({ "key": name, "status": "missing", "items": [] }));
+            previews.push(SessionPreview { key: name.clone(), status: "missing", items: Vec::new() });
             continue;
         };
         let tail = history::tail(gate, &key, limit, 0).await?;
-        let items: Vec<Value> =
+        let items: Vec<PreviewItem> =
             tail.messages.iter().filter_map(|message| preview_item(message, most)).collect();
         let status = match (&tail.row, items.is_empty()) {
             (None, _) => "missing",
             (Some(_), true) => "empty",
             (Some(_), false) => "ok",
         };
-        previews.push(json!({ "key": name, "status": status, "items": items }));
+        previews.push(SessionPreview { key: name.clone(), status, items });
     }
-    Ok(json!({ "ts": gate.shared.now(), "previews": previews }))
+    Ok(SessionPreviews { ts: gate.shared.now(), previews })
 }
 
-fn preview_item(message: &Value, most: usize) -> Option<Value> {
-    let texts: Vec<&str> =
-        message["content"].as_array()?.iter().filter_map(|block| block["text"].as_str()).collect();
+fn preview_item(message: &ChatMessage, most: usize) -> Option<PreviewItem> {
+    let texts: Vec<&str> = message.texts().collect();
     let text = shortened(&texts.join(" "), most);
-    let role = if message["role"] == "toolResult" { "tool" } else { message["role"].as_str()? };
-    (!text.is_empty()).then(|| json!({ "role": role, "text": text }))
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::ToolResult => "tool",
+    };
+    (!text.is_empty()).then_some(PreviewItem { role, text })
 }
 
-pub(crate) async fn resolve(caller: Caller, params: SessionsResolve) -> Result<Value, WireError> {
+pub(crate) async fn resolve(caller: Caller, params: SessionsResolve) -> Result<SessionResolved, WireError> {
     let gate = &caller.gate;
     let engine = gate.engine();
     let agent = params.agent_id.as_deref();
@@ -354,7 +387,7 @@ pub(crate) async fn resolve(caller: Caller, params: SessionsResolve) -> Result<V
         }
         _ => return Err(WireError::invalid("Provide exactly one of key, sessionId or label")),
     };
-    Ok(json!({ "ok": true, "key": keys::write(&found), "agentId": found.scope.agent }))
+    Ok(SessionResolved { ok: true, key: keys::write(&found), agent_id: found.scope.agent })
 }
 
 /// Lets a command of the conversation do it, in its place among the messages.
@@ -373,28 +406,27 @@ async fn command(gate: &Gate, key: &SessionKey, text: &str) -> Result<Result<(),
     Ok(submitted.follower.end().await.map(|_| ()))
 }
 
-pub(crate) async fn reset(caller: Caller, params: SessionsReset) -> Result<Value, WireError> {
+pub(crate) async fn reset(caller: Caller, params: SessionsReset) -> Result<SessionReset, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, params.agent_id.as_deref(), &params.key)?;
     command(gate, &key, "/new").await?.map_err(|error| WireError::from(&error))?;
-    Ok(json!({ "ok": true, "key": keys::write(&key), "entry": row_of(gate, &key).await }))
+    Ok(SessionReset { ok: true, key: keys::write(&key), entry: row_of(gate, &key).await })
 }
 
-pub(crate) async fn compact(caller: Caller, params: SessionsCompact) -> Result<Value, WireError> {
+pub(crate) async fn compact(caller: Caller, params: SessionsCompact) -> Result<SessionCompacted, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, params.agent_id.as_deref(), &params.key)?;
     let name = keys::write(&key);
-    if gate.engine().library().session(&key).await?.is_none() {
-        return Ok(json!({ "ok": true, "key": name, "compacted": false, "reason": "no sessionId" }));
-    }
-    // A log is never cut: the older part is summed up and stays readable.
-    match command(gate, &key, "/compact").await? {
-        Ok(()) => Ok(json!({ "ok": true, "key": name, "compacted": true })),
-        Err(error) => Ok(json!({ "ok": true, "key": name, "compacted": false, "reason": error.message })),
-    }
+    let reason = if gate.engine().library().session(&key).await?.is_none() {
+        Some("no sessionId".to_owned())
+    } else {
+        // A log is never cut: the older part is summed up and stays readable.
+        command(gate, &key, "/compact").await?.err().map(|error| error.message)
+    };
+    Ok(SessionCompacted { ok: true, key: name, compacted: reason.is_none(), reason })
 }
 
-pub(crate) async fn delete(caller: Caller, params: SessionsDelete) -> Result<Value, WireError> {
+pub(crate) async fn delete(caller: Caller, params: SessionsDelete) -> Result<SessionDeleted, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, params.agent_id.as_deref(), &params.key)?;
     let name = keys::write(&key);
@@ -402,47 +434,56 @@ pub(crate) async fn delete(caller: Caller, params: SessionsDelete) -> Result<Val
         return Err(WireError::invalid(format!("Cannot delete the main session ({name}).")));
     }
     let removed = gate.engine().delete_session(&gate.principal(), &key).await?;
-    Ok(json!({ "ok": true, "key": name, "deleted": !removed.is_empty(), "archived": [] }))
+    Ok(SessionDeleted { ok: true, key: name, deleted: !removed.is_empty(), archived: EmptyList })
 }
 
-pub(crate) async fn subscribe(caller: Caller, _: Nothing) -> Result<Value, WireError> {
+pub(crate) async fn subscribe(caller: Caller, _: Nothing) -> Result<SessionsWatched, WireError> {
     caller.peer.watch_sessions(true);
-    Ok(json!({ "subscribed": true, "cursor": caller.gate.shared.hub.cursor() }))
+    Ok(SessionsWatched { subscribed: true, cursor: Some(caller.gate.shared.hub.cursor()) })
 }
 
-pub(crate) async fn unsubscribe(caller: Caller, _: Nothing) -> Result<Value, WireError> {
+pub(crate) async fn unsubscribe(caller: Caller, _: Nothing) -> Result<SessionsWatched, WireError> {
     caller.peer.watch_sessions(false);
-    Ok(json!({ "subscribed": false }))
+    Ok(SessionsWatched { subscribed: false, cursor: None })
 }
 
-pub(crate) async fn watch(caller: Caller, params: MessagesSubscribe) -> Result<Value, WireError> {
+pub(crate) async fn watch(caller: Caller, params: MessagesSubscribe) -> Result<MessagesWatched, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, params.agent_id.as_deref(), &params.key)?;
     let name = keys::write(&key);
     if !caller.peer.watch_messages(&name) {
         return Err(WireError::invalid("too many conversations are watched; unsubscribe from one first"));
     }
-    let mut answer =
-        json!({ "subscribed": true, "key": name, "approvalReplay": { "pending": [], "truncated": false } });
     let row = gate.engine().library().session(&key).await?;
+    let mut has_more = None;
     if let (Some(after), Some(row)) = (params.after_seq, &row) {
         // Watched first and read afterwards: a message may be told twice, by its place, and none is left out.
         let (messages, more) = history::after(gate, row, after).await?;
-        for message in messages {
-            let payload = json!({
-                "sessionKey": name, "agentId": key.scope.agent, "messageId": message["id"],
-                "messageSeq": message["__openclaw"]["seq"], "message": message, "replayed": true,
-            });
+        for message in &messages {
+            let payload = Replayed {
+                session_key: &name,
+                agent_id: &key.scope.agent,
+                message_id: message.id,
+                message_seq: message.seq(),
+                message,
+                replayed: true,
+            };
             caller.peer.tell("session.message", &payload);
         }
-        answer["hasMore"] = json!(more);
+        has_more = Some(more);
     }
-    answer["headSeq"] = json!(row.map_or(0, |row| row.head_seq));
-    Ok(answer)
+    Ok(MessagesWatched {
+        subscribed: true,
+        key: name,
+        approval_replay: ApprovalReplay { pending: EmptyList, truncated: false },
+        has_more,
+        head_seq: row.map_or(0, |row| row.head_seq),
+    })
 }
 
-pub(crate) async fn unwatch(caller: Caller, params: OneSession) -> Result<Value, WireError> {
+pub(crate) async fn unwatch(caller: Caller, params: OneSession) -> Result<MessagesUnwatched, WireError> {
     let key = key_of(&caller.gate, params.agent_id.as_deref(), &params.key)?;
-    caller.peer.unwatch_messages(&keys::write(&key));
-    Ok(json!({ "subscribed": false, "key": keys::write(&key) }))
+    let name = keys::write(&key);
+    caller.peer.unwatch_messages(&name);
+    Ok(MessagesUnwatched { subscribed: false, key: name })
 }

@@ -1,10 +1,12 @@
 //! `sessions.patch`: what is chosen for a conversation. A field that is `null` takes a choice back.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 use tidegate_protocol::{ThinkingLevel, Verbose};
 
+use super::session_row::{self, SessionRow};
+use super::system::STORED;
 use super::{keys, sessions};
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
@@ -69,7 +71,15 @@ fn group_activation(_: &mut SchemaGenerator) -> Schema {
     one_of_or_null(["mention", "always"])
 }
 
-pub(crate) async fn patch(caller: Caller, params: SessionsPatch) -> Result<Value, WireError> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionPatched {
+    ok: bool,
+    path: &'static str,
+    key: String,
+    entry: SessionRow,
+}
+
+pub(crate) async fn patch(caller: Caller, params: SessionsPatch) -> Result<SessionPatched, WireError> {
     let gate = &caller.gate;
     let engine = gate.engine();
     // What would be taken without an effect is refused: nobody should think that it holds.
@@ -124,11 +134,11 @@ pub(crate) async fn patch(caller: Caller, params: SessionsPatch) -> Result<Value
     if let Some(label) = &params.label {
         engine.set_title(&principal, &key, label.as_deref()).await?;
     }
-    let entry = sessions::row_of(gate, &key).await;
+    let entry = session_row::row_of(gate, &key).await;
     let payload = json!({
         "sessionKey": keys::write(&key), "agentId": key.scope.agent, "phase": "patch", "reason": "patch",
         "ts": gate.shared.now(), "session": entry,
     });
     gate.shared.hub.tell("sessions.changed", &payload, crate::ws::peer::Audience::SessionList);
-    Ok(json!({ "ok": true, "path": "(database)", "key": keys::write(&key), "entry": entry }))
+    Ok(SessionPatched { ok: true, path: STORED, key: keys::write(&key), entry })
 }

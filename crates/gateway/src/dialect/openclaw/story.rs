@@ -3,13 +3,16 @@
 //! Words are provisional and may be left out for a slow reader; the end is committed before it is told, and is never left
 //! out.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate_protocol::{
-    ErrorBody, ErrorCode, Logged, RunCommand, RunEvent, RunEventBody, RunId, SessionKey,
+    ErrorBody, ErrorCode, Logged, Role, RunCommand, RunEvent, RunEventBody, RunId, SessionKey,
 };
 use tidegate_storage::{RunLookup, RunRow};
 
-use super::{history, keys, sessions};
+use super::history::{self, ChatMessage};
+use super::session_row::SessionRow;
+use super::{keys, session_row};
 use crate::gate::Gate;
 use crate::ws::hub::Hub;
 use crate::ws::outbox::Weight;
@@ -21,6 +24,34 @@ const CHAT_MS: i64 = 150;
 const WORDS_MS: i64 = 40;
 /// Characters of a tool's result.
 const TOOL_TEXT: usize = 8000;
+
+/// A line of a log, to those who watch the conversation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionMessage<'a> {
+    session_key: &'a str,
+    agent_id: &'a str,
+    run_id: &'a str,
+    message_id: &'a str,
+    message: &'a ChatMessage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_seq: Option<i64>,
+}
+
+/// A conversation that changed, to those who watch the list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionChanged<'a> {
+    session_key: &'a str,
+    agent_id: &'a str,
+    phase: &'a str,
+    reason: &'a str,
+    run_id: &'a str,
+    ts: i64,
+    session: &'a SessionRow,
+    has_active_run: bool,
+    active_run_ids: &'a [String],
+}
 
 pub(crate) struct Story {
     pub(crate) run: RunId,
@@ -148,7 +179,7 @@ impl Story {
         }
         let mut payload = self.chat_payload("delta");
         payload["deltaText"] = json!(self.text[self.chat_told.1..]);
-        payload["message"] = words(&self.text, now);
+        payload["message"] = json!(words(&self.text, now));
         self.chat_told = (now, self.text.len());
         gate.shared.hub.broadcast("chat", &payload, HEARD, Weight::Droppable);
     }
@@ -232,7 +263,7 @@ impl Story {
                 chat["stopReason"] =
                     json!(if row.as_ref().is_some_and(is_put) { "injected" } else { "stop" });
                 if !text.trim().is_empty() {
-                    chat["message"] = words(text.trim(), now);
+                    chat["message"] = json!(words(text.trim(), now));
                 }
                 chat
             }
@@ -282,20 +313,20 @@ impl Story {
         if self.question.is_empty() {
             return;
         }
-        let user = json!({
-            "role": "user", "content": [{ "type": "text", "text": self.question }], "timestamp": self.asked_at,
-        });
+        let user = ChatMessage::words(Role::User, &self.question, self.asked_at);
         let user = history::with_run_name(user, &self.name);
         self.session_message(hub, &user, &format!("{}:user", self.name), None);
     }
 
-    fn session_message(&self, hub: &Hub, message: &Value, id: &str, seq: Option<i64>) {
-        let mut payload = json!({
-            "sessionKey": self.session, "agentId": self.agent, "runId": self.name, "messageId": id, "message": message,
-        });
-        if let Some(seq) = seq {
-            payload["messageSeq"] = json!(seq);
-        }
+    fn session_message(&self, hub: &Hub, message: &ChatMessage, id: &str, seq: Option<i64>) {
+        let payload = SessionMessage {
+            session_key: &self.session,
+            agent_id: &self.agent,
+            run_id: &self.name,
+            message_id: id,
+            message,
+            message_seq: seq,
+        };
         hub.tell("session.message", &payload, Audience::Messages(&self.session));
     }
 
@@ -305,13 +336,20 @@ impl Story {
             return;
         }
         let running = phase == "start";
-        let mut row = sessions::row_of(gate, &self.key).await;
-        row["hasActiveRun"] = json!(running);
-        row["activeRunIds"] = if running { json!([self.name]) } else { json!([]) };
-        let payload = json!({
-            "sessionKey": self.session, "agentId": self.agent, "phase": phase, "reason": phase, "runId": self.name,
-            "ts": gate.shared.now(), "session": row, "hasActiveRun": running, "activeRunIds": row["activeRunIds"],
-        });
+        let mut session = session_row::row_of(gate, &self.key).await;
+        session.has_active_run = running;
+        session.active_run_ids = if running { vec![self.name.clone()] } else { Vec::new() };
+        let payload = SessionChanged {
+            session_key: &self.session,
+            agent_id: &self.agent,
+            phase,
+            reason: phase,
+            run_id: &self.name,
+            ts: gate.shared.now(),
+            has_active_run: running,
+            active_run_ids: &session.active_run_ids,
+            session: &session,
+        };
         hub.tell("sessions.changed", &payload, Audience::SessionList);
     }
 }
@@ -322,8 +360,8 @@ fn is_put(row: &RunRow) -> bool {
 }
 
 /// The words of an agent as a message.
-pub(crate) fn words(text: &str, at: i64) -> Value {
-    json!({ "role": "assistant", "content": [{ "type": "text", "text": text }], "timestamp": at })
+fn words(text: &str, at: i64) -> ChatMessage {
+    ChatMessage::words(Role::Assistant, text, at)
 }
 
 /// What a tool said, as much of it as is shown.

@@ -1,43 +1,34 @@
-//! The house itself: how it stands, who is there, which agents and models it has.
+//! The house itself: how it stands, who is there, what it runs on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tidegate_engine::Wish;
-use tidegate_storage::SessionFilter;
+use serde::{Deserialize, Serialize};
+use tidegate_engine::{ChannelState, ChannelStatus};
+use tidegate_protocol::api::LaneStatus;
+use tidegate_storage::{SessionFilter, SessionRow};
 
-use super::{keys, sessions};
+use super::answers::{DONE, Done, EmptyList, EmptyMap};
+use super::keys;
+use super::session_row::{self, SessionDefaults};
 use crate::api::metrics::lane_statuses;
 use crate::gate::{Gate, VERSION};
 use crate::methods::{Caller, Nothing};
 use crate::ws::frame::WireError;
-use crate::ws::hub::Resumed;
+use crate::ws::hub;
+use crate::ws::peer::Present;
 
 /// Conversations that a summary names.
 const RECENT: u32 = 10;
+/// What stands where other gateways name a file.
+pub(crate) const STORED: &str = "(database)";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "taken on the wire, without a meaning here")]
 pub(crate) struct Health {
     probe: Option<bool>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Identity {
-    agent_id: Option<String>,
-    session_key: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "taken on the wire, without a meaning here")]
-pub(crate) struct ModelsList {
-    agent_id: Option<String>,
-    view: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,96 +59,6 @@ pub(crate) struct Resume {
     after_seq: u64,
 }
 
-/// Nobody wakes an agent by the clock yet.
-fn no_heartbeat() -> Value {
-    json!({ "enabled": false, "every": "disabled", "everyMs": null, "prompt": "", "target": "none", "ackMaxChars": 0 })
-}
-
-/// Reads it from the store; clients are told through [`crate::ws`]'s standing.
-pub(crate) async fn read_health(gate: &Gate) -> Result<Value, WireError> {
-    let began = std::time::Instant::now();
-    let engine = gate.engine();
-    let filter = SessionFilter { limit: RECENT, ..SessionFilter::default() };
-    let rows = engine.library().sessions(engine.tenant(), filter).await?;
-    let stored = engine.library().status(engine.tenant()).await?;
-    let now = gate.shared.now();
-    let recent: Vec<Value> = rows
-        .iter()
-        .map(|row| json!({ "key": keys::write(&row.key), "updatedAt": row.updated_at, "age": now - row.updated_at }))
-        .collect();
-    let sessions = json!({ "path": "(database)", "count": stored.sessions, "recent": recent });
-    let channels = engine.channels();
-    let names: Vec<String> = channels.iter().map(|status| status.channel.to_string()).collect();
-    let labels: serde_json::Map<String, Value> =
-        names.iter().map(|name| (name.clone(), json!(name))).collect();
-    let states: serde_json::Map<String, Value> = channels
-        .iter()
-        .map(|status| (status.channel.to_string(), serde_json::to_value(status).unwrap_or_default()))
-        .collect();
-    let default = engine.settings().agents()[0].to_owned();
-    let agents: Vec<Value> = engine
-        .settings()
-        .agents()
-        .iter()
-        .map(|agent| {
-            json!({
-                "agentId": agent, "isDefault": *agent == default, "heartbeat": no_heartbeat(),
-                "sessions": { "path": "(database)", "count": 0, "recent": [] },
-            })
-        })
-        .collect();
-    Ok(json!({
-        "ok": true, "ts": now, "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "channels": states, "channelOrder": names, "channelLabels": labels, "heartbeatSeconds": 0,
-        "defaultAgentId": default, "agents": agents, "sessions": sessions,
-    }))
-}
-
-pub(crate) fn session_defaults(gate: &Gate) -> Value {
-    let default = gate.engine().settings().agents()[0].to_owned();
-    json!({
-        "defaultAgentId": default, "mainKey": "main", "mainSessionKey": format!("agent:{default}:main"),
-        "scope": "per-sender",
-    })
-}
-
-pub(crate) async fn health(caller: Caller, _: Health) -> Result<Value, WireError> {
-    let health = caller.gate.shared.hub.standing.read(&caller.gate).await?;
-    Ok(Arc::unwrap_or_clone(health))
-}
-
-pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<Value, WireError> {
-    let gate = &caller.gate;
-    let health = gate.shared.hub.standing.read(gate).await?;
-    let engine = gate.engine().health();
-    Ok(json!({
-        "runtimeVersion": VERSION, "ready": engine.ready, "problems": engine.problems,
-        "heartbeat": { "defaultAgentId": health["defaultAgentId"], "agents": [] },
-        "channelSummary": [], "queuedSystemEvents": [],
-        "sessions": {
-            "paths": ["(database)"], "count": health["sessions"]["count"], "defaults": sessions::defaults(gate),
-            "recent": health["sessions"]["recent"], "byAgent": [],
-        },
-        "clients": gate.shared.hub.count(), "lanes": lane_statuses(&gate.engine().lanes()),
-    }))
-}
-
-pub(crate) async fn channels_status(caller: Caller, _: ChannelsStatus) -> Result<Value, WireError> {
-    let gate = &caller.gate;
-    let health = gate.shared.hub.standing.read(gate).await?;
-    let accounts: serde_json::Map<String, Value> = gate
-        .engine()
-        .channels()
-        .iter()
-        .map(|status| (status.channel.to_string(), json!([serde_json::to_value(status).unwrap_or_default()])))
-        .collect();
-    Ok(json!({
-        "ts": health["ts"], "channelOrder": health["channelOrder"], "channelLabels": health["channelLabels"],
-        "channelDetailLabels": {}, "channelSystemImages": {}, "channelMeta": [], "channels": health["channels"],
-        "channelAccounts": accounts, "channelDefaultAccountId": {},
-    }))
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "taken on the wire, without a meaning here")]
@@ -167,113 +68,326 @@ pub(crate) struct ChannelsStatus {
     timeout_ms: Option<u64>,
 }
 
-pub(crate) async fn presence(caller: Caller, _: Nothing) -> Result<Value, WireError> {
+/// How the house stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HealthSummary {
+    ok: bool,
+    ts: i64,
+    /// How long it took to find out.
+    duration_ms: u64,
+    channels: BTreeMap<String, ChannelAccount>,
+    channel_order: Vec<String>,
+    channel_labels: BTreeMap<String, String>,
+    heartbeat_seconds: u32,
+    default_agent_id: String,
+    agents: Vec<AgentHealth>,
+    sessions: RecentSessions,
+}
+
+/// One account on a network.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChannelAccount {
+    channel: String,
+    account: String,
+    /// `running`, `retrying`, `refused` or `stopped`.
+    #[schemars(with = "String")]
+    state: ChannelState,
+    since: i64,
+    restarts: u64,
+    last_error: Option<String>,
+    last_inbound_at: Option<i64>,
+    last_outbound_at: Option<i64>,
+}
+
+impl ChannelAccount {
+    fn of(status: &ChannelStatus) -> Self {
+        Self {
+            channel: status.channel.to_string(),
+            account: status.account.clone(),
+            state: status.state,
+            since: status.since,
+            restarts: status.restarts,
+            last_error: status.last_error.clone(),
+            last_inbound_at: status.last_inbound_at,
+            last_outbound_at: status.last_outbound_at,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentHealth {
+    agent_id: String,
+    is_default: bool,
+    heartbeat: Heartbeat,
+    sessions: RecentSessions,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Heartbeat {
+    enabled: bool,
+    every: &'static str,
+    every_ms: Option<u64>,
+    prompt: &'static str,
+    target: &'static str,
+    ack_max_chars: u32,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RecentSessions {
+    path: &'static str,
+    count: u64,
+    recent: Vec<RecentSession>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecentSession {
+    key: String,
+    updated_at: i64,
+    /// Milliseconds since then.
+    age: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusSummary {
+    runtime_version: &'static str,
+    ready: bool,
+    problems: Vec<String>,
+    heartbeat: StatusHeartbeat,
+    channel_summary: EmptyList,
+    queued_system_events: EmptyList,
+    sessions: StatusSessions,
+    clients: usize,
+    lanes: Vec<LaneStatus>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusHeartbeat {
+    default_agent_id: String,
+    agents: EmptyList,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusSessions {
+    paths: [&'static str; 1],
+    count: u64,
+    defaults: SessionDefaults,
+    recent: Vec<RecentSession>,
+    by_agent: EmptyList,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChannelsSummary {
+    ts: i64,
+    channel_order: Vec<String>,
+    channel_labels: BTreeMap<String, String>,
+    channel_detail_labels: EmptyMap,
+    channel_system_images: EmptyMap,
+    channel_meta: EmptyList,
+    channels: BTreeMap<String, ChannelAccount>,
+    channel_accounts: BTreeMap<String, Vec<ChannelAccount>>,
+    channel_default_account_id: EmptyMap,
+}
+
+/// Which names clients may leave out.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionNames {
+    default_agent_id: String,
+    main_key: &'static str,
+    main_session_key: String,
+    scope: &'static str,
+}
+
+/// Who is there.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Presence(Vec<Present>);
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SystemInfo {
+    machine_name: &'static str,
+    hostname: &'static str,
+    platform: &'static str,
+    release: &'static str,
+    arch: &'static str,
+    os_label: &'static str,
+    node_version: &'static str,
+    pid: u32,
+    process_instance_id: String,
+    uptime_ms: i64,
+    cpu_count: usize,
+    memory_total_bytes: u64,
+    memory_free_bytes: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Resumed {
+    /// `false` when some are not kept any more: what is known must be read again.
+    resumed: bool,
+    sent: usize,
+    /// The newest broadcast.
+    seq: u64,
+}
+
+/// Nobody wakes an agent by the clock yet.
+fn no_heartbeat() -> Heartbeat {
+    Heartbeat {
+        enabled: false,
+        every: "disabled",
+        every_ms: None,
+        prompt: "",
+        target: "none",
+        ack_max_chars: 0,
+    }
+}
+
+fn recent(row: &SessionRow, now: i64) -> RecentSession {
+    RecentSession { key: keys::write(&row.key), updated_at: row.updated_at, age: now - row.updated_at }
+}
+
+/// Reads it from the store; clients are told through [`crate::ws`]'s standing.
+pub(crate) async fn read_health(gate: &Gate) -> Result<HealthSummary, WireError> {
+    let began = std::time::Instant::now();
+    let engine = gate.engine();
+    let filter = SessionFilter { limit: RECENT, ..SessionFilter::default() };
+    let rows = engine.library().sessions(engine.tenant(), filter).await?;
+    let stored = engine.library().status(engine.tenant()).await?;
+    let now = gate.shared.now();
+    let channels = engine.channels();
+    let names: Vec<String> = channels.iter().map(|status| status.channel.to_string()).collect();
+    let default = engine.settings().agents()[0].to_owned();
+    let agent = |agent: &&str| AgentHealth {
+        agent_id: (*agent).to_owned(),
+        is_default: *agent == default,
+        heartbeat: no_heartbeat(),
+        sessions: RecentSessions { path: STORED, count: 0, recent: Vec::new() },
+    };
+    Ok(HealthSummary {
+        ok: true,
+        ts: now,
+        channels: channels
+            .iter()
+            .map(|status| (status.channel.to_string(), ChannelAccount::of(status)))
+            .collect(),
+        channel_labels: names.iter().map(|name| (name.clone(), name.clone())).collect(),
+        channel_order: names,
+        heartbeat_seconds: 0,
+        agents: engine.settings().agents().iter().map(agent).collect(),
+        sessions: RecentSessions {
+            path: STORED,
+            count: stored.sessions,
+            recent: rows.iter().map(|row| recent(row, now)).collect(),
+        },
+        default_agent_id: default,
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+pub(crate) fn session_defaults(gate: &Gate) -> SessionNames {
+    let default = gate.engine().settings().agents()[0].to_owned();
+    SessionNames {
+        main_session_key: format!("agent:{default}:main"),
+        default_agent_id: default,
+        main_key: "main",
+        scope: "per-sender",
+    }
+}
+
+pub(crate) async fn health(caller: Caller, _: Health) -> Result<HealthSummary, WireError> {
+    let health = caller.gate.shared.hub.standing.read(&caller.gate).await?;
+    Ok(Arc::unwrap_or_clone(health))
+}
+
+pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<StatusSummary, WireError> {
+    let gate = &caller.gate;
+    let health = Arc::unwrap_or_clone(gate.shared.hub.standing.read(gate).await?);
+    let engine = gate.engine().health();
+    Ok(StatusSummary {
+        runtime_version: VERSION,
+        ready: engine.ready,
+        problems: engine.problems,
+        heartbeat: StatusHeartbeat { default_agent_id: health.default_agent_id, agents: EmptyList },
+        channel_summary: EmptyList,
+        queued_system_events: EmptyList,
+        sessions: StatusSessions {
+            paths: [STORED],
+            count: health.sessions.count,
+            defaults: session_row::defaults(gate),
+            recent: health.sessions.recent,
+            by_agent: EmptyList,
+        },
+        clients: gate.shared.hub.count(),
+        lanes: lane_statuses(&gate.engine().lanes()),
+    })
+}
+
+pub(crate) async fn channels_status(caller: Caller, _: ChannelsStatus) -> Result<ChannelsSummary, WireError> {
+    let gate = &caller.gate;
+    let health = Arc::unwrap_or_clone(gate.shared.hub.standing.read(gate).await?);
+    let channels = gate.engine().channels();
+    let account = |status: &ChannelStatus| (status.channel.to_string(), vec![ChannelAccount::of(status)]);
+    Ok(ChannelsSummary {
+        ts: health.ts,
+        channel_order: health.channel_order,
+        channel_labels: health.channel_labels,
+        channel_detail_labels: EmptyMap,
+        channel_system_images: EmptyMap,
+        channel_meta: EmptyList,
+        channels: health.channels,
+        channel_accounts: channels.iter().map(account).collect(),
+        channel_default_account_id: EmptyMap,
+    })
+}
+
+pub(crate) async fn presence(caller: Caller, _: Nothing) -> Result<Presence, WireError> {
     let gate = &caller.gate;
     let now = gate.shared.now();
-    let own = json!({
-        "host": "tidegate", "version": VERSION, "platform": std::env::consts::OS, "mode": "gateway",
-        "reason": "self", "ts": now,
-    });
-    Ok(Value::Array(gate.shared.hub.presence(own, now)))
+    Ok(Presence(gate.shared.hub.presence(Present::gateway(now), now)))
 }
 
 /// A client says something about itself; others see who is there anew.
-pub(crate) async fn system_event(caller: Caller, params: SystemEvent) -> Result<Value, WireError> {
+pub(crate) async fn system_event(caller: Caller, params: SystemEvent) -> Result<Done, WireError> {
     if params.text.trim().is_empty() {
         return Err(WireError::invalid("text required"));
     }
     caller.gate.shared.hub.presence_changed();
-    Ok(json!({ "ok": true }))
+    Ok(DONE)
 }
 
-pub(crate) async fn agents(caller: Caller, _: Nothing) -> Result<Value, WireError> {
-    let engine = caller.gate.engine();
-    let settings = engine.settings();
-    let names = settings.agents();
-    let agents: Vec<Value> = names
-        .iter()
-        .map(|name| {
-            let scope = settings.scope(Some(name)).ok();
-            let spec = scope.as_ref().and_then(|scope| settings.run_spec(scope, &Wish::default()).ok());
-            let mut agent = json!({ "id": name, "name": name, "identity": { "name": name } });
-            if let Some(scope) = scope {
-                agent["workspace"] = json!(engine.home().workspace(&scope.agent));
-            }
-            // A page that finds no model here does not let anybody write.
-            if let Some(models) = spec.map(|spec| spec.models).filter(|models| !models.is_empty()) {
-                let mut texts = models.iter().map(ToString::to_string);
-                agent["model"] = json!({ "primary": texts.next(), "fallbacks": texts.collect::<Vec<_>>() });
-            }
-            agent
-        })
-        .collect();
-    Ok(json!({
-        "defaultId": names[0], "mainKey": "main", "scope": "per-sender", "ownership": "sole",
-        "selectionRequired": false, "agents": agents,
-    }))
-}
-
-pub(crate) async fn identity(caller: Caller, params: Identity) -> Result<Value, WireError> {
-    let engine = caller.gate.engine();
-    let agent = match (params.agent_id.as_deref(), params.session_key.as_deref()) {
-        (Some(agent), _) if !agent.trim().is_empty() => engine.settings().scope(Some(agent.trim()))?.agent,
-        (_, Some(key)) if !key.trim().is_empty() => {
-            keys::read(engine.settings(), engine.tenant(), None, key)?.scope.agent
-        }
-        _ => engine.settings().scope(None)?.agent,
-    };
-    let initial = agent.as_str().chars().next().unwrap_or('A').to_uppercase().to_string();
-    Ok(json!({ "agentId": agent, "name": agent, "nameSource": "config", "avatar": initial }))
-}
-
-/// The tools of an agent, for a page that shows them.
-pub(crate) async fn tools(caller: Caller, params: Identity) -> Result<Value, WireError> {
-    let engine = caller.gate.engine();
-    let (agent, session) = (params.agent_id.as_deref(), params.session_key.as_deref().unwrap_or("main"));
-    let key = keys::read(engine.settings(), engine.tenant(), agent, session)?;
-    let tools: Vec<Value> = engine
-        .tools_on_offer(&key.to_string())?
-        .into_iter()
-        .map(|(name, about)| {
-            json!({ "id": name, "label": name, "description": about, "rawDescription": about, "source": "core" })
-        })
-        .collect();
-    let group = json!({ "id": "core", "label": "Tools", "source": "core", "tools": tools });
-    Ok(json!({ "agentId": key.scope.agent, "profile": "configured", "groups": [group] }))
-}
-
-pub(crate) async fn models(caller: Caller, _: ModelsList) -> Result<Value, WireError> {
-    let settings = caller.gate.engine().settings();
-    let mut models = Vec::new();
-    for provider in settings.catalogue().providers() {
-        for model in &provider.models {
-            let input = if model.images { json!(["text", "image"]) } else { json!(["text"]) };
-            models.push(json!({
-                "id": model.id, "name": model.name, "provider": provider.id, "contextWindow": model.context_window,
-                "reasoning": model.reasoning, "input": input,
-            }));
-        }
-    }
-    Ok(json!({ "models": models }))
-}
-
-pub(crate) async fn info(caller: Caller, _: Nothing) -> Result<Value, WireError> {
+pub(crate) async fn info(caller: Caller, _: Nothing) -> Result<SystemInfo, WireError> {
     let gate = &caller.gate;
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(json!({
-        "machineName": "tidegate", "hostname": "tidegate", "platform": std::env::consts::OS, "release": VERSION,
-        "arch": std::env::consts::ARCH, "osLabel": std::env::consts::OS, "nodeVersion": "none",
-        "pid": std::process::id(), "processInstanceId": gate.shared.hub.boot,
-        "uptimeMs": gate.shared.now() - gate.shared.started_at, "cpuCount": cpus,
-        "memoryTotalBytes": 0, "memoryFreeBytes": 0,
-    }))
+    Ok(SystemInfo {
+        machine_name: "tidegate",
+        hostname: "tidegate",
+        platform: std::env::consts::OS,
+        release: VERSION,
+        arch: std::env::consts::ARCH,
+        os_label: std::env::consts::OS,
+        node_version: "none",
+        pid: std::process::id(),
+        process_instance_id: gate.shared.hub.boot.clone(),
+        uptime_ms: gate.shared.now() - gate.shared.started_at,
+        cpu_count: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_total_bytes: 0,
+        memory_free_bytes: 0,
+    })
 }
 
 /// What a client missed while it was away.
-pub(crate) async fn resume(caller: Caller, params: Resume) -> Result<Value, WireError> {
+pub(crate) async fn resume(caller: Caller, params: Resume) -> Result<Resumed, WireError> {
     let resumed = caller.gate.shared.hub.resume(&caller.peer, &params.boot_id, params.after_seq);
     Ok(match resumed {
-        Resumed::Yes { sent, seq } => json!({ "resumed": true, "sent": sent, "seq": seq }),
-        Resumed::No { seq } => json!({ "resumed": false, "sent": 0, "seq": seq }),
+        hub::Resumed::Yes { sent, seq } => Resumed { resumed: true, sent, seq },
+        hub::Resumed::No { seq } => Resumed { resumed: false, sent: 0, seq },
     })
 }

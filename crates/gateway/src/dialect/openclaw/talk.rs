@@ -4,8 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::methods::Caller;
 use crate::ws::frame::WireError;
@@ -21,14 +20,22 @@ pub(crate) struct TalkMode {
     phase: Option<String>,
 }
 
+/// Whether somebody talks, and since when that is known.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Talking {
+    enabled: bool,
+    phase: Option<String>,
+    ts: i64,
+}
+
 /// What was last said; nothing before anybody said anything.
 #[derive(Default)]
 pub(crate) struct Talk {
-    last: Mutex<Option<Value>>,
+    last: Mutex<Option<Talking>>,
 }
 
 impl Talk {
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Value>> {
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<Talking>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,9 +47,9 @@ impl Talk {
     }
 }
 
-pub(crate) async fn mode(caller: Caller, params: TalkMode) -> Result<Value, WireError> {
+pub(crate) async fn mode(caller: Caller, params: TalkMode) -> Result<Talking, WireError> {
     let shared = &caller.gate.shared;
-    let mode = json!({ "enabled": params.enabled, "phase": params.phase, "ts": shared.now() });
+    let mode = Talking { enabled: params.enabled, phase: params.phase, ts: shared.now() };
     *shared.hub.talk.last() = Some(mode.clone());
     shared.hub.broadcast(EVENT, &mode, Audience::Everybody, Weight::Droppable);
     Ok(mode)

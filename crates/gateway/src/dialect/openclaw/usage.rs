@@ -1,11 +1,11 @@
 //! `usage.*`: what model calls used and cost.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use tidegate_protocol::Usage;
 use tidegate_storage::{UsageFilter, UsageGroup};
 
+use super::answers::EmptyList;
 use crate::methods::{Caller, Nothing};
 use crate::ws::frame::WireError;
 
@@ -21,15 +21,55 @@ pub(crate) struct UsageCost {
     agent_id: Option<String>,
 }
 
-fn line(usage: &Usage) -> Value {
-    json!({
-        "input": usage.input, "output": usage.output, "cacheRead": usage.cache_read,
-        "cacheWrite": usage.cache_write, "totalTokens": usage.total(), "totalCost": usage.cost.usd(),
-        "missingCostEntries": 0,
-    })
+/// Tokens and dollars.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UsageLine {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    total_tokens: u64,
+    total_cost: f64,
+    missing_cost_entries: u32,
 }
 
-pub(crate) async fn cost(caller: Caller, params: UsageCost) -> Result<Value, WireError> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageDay {
+    date: String,
+    #[serde(flatten)]
+    line: UsageLine,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CostSummary {
+    updated_at: i64,
+    days: u32,
+    daily: Vec<UsageDay>,
+    totals: UsageLine,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanUsage {
+    updated_at: i64,
+    providers: EmptyList,
+}
+
+fn line(usage: &Usage) -> UsageLine {
+    UsageLine {
+        input: usage.input,
+        output: usage.output,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        total_tokens: usage.total(),
+        total_cost: usage.cost.usd(),
+        missing_cost_entries: 0,
+    }
+}
+
+pub(crate) async fn cost(caller: Caller, params: UsageCost) -> Result<CostSummary, WireError> {
     let engine = caller.gate.engine();
     let (now, days) = (caller.gate.shared.now(), params.days.unwrap_or(DAYS));
     let agent = match params.agent_id.as_deref() {
@@ -49,14 +89,12 @@ pub(crate) async fn cost(caller: Caller, params: UsageCost) -> Result<Value, Wir
     let mut daily = Vec::new();
     for row in &rows {
         totals += row.usage;
-        let mut day = line(&row.usage);
-        day["date"] = json!(row.group);
-        daily.push(day);
+        daily.push(UsageDay { date: row.group.clone(), line: line(&row.usage) });
     }
-    Ok(json!({ "updatedAt": now, "days": days, "daily": daily, "totals": line(&totals) }))
+    Ok(CostSummary { updated_at: now, days, daily, totals: line(&totals) })
 }
 
 /// What providers say is left of a plan; nobody asks them here.
-pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<Value, WireError> {
-    Ok(json!({ "updatedAt": caller.gate.shared.now(), "providers": [] }))
+pub(crate) async fn status(caller: Caller, _: Nothing) -> Result<PlanUsage, WireError> {
+    Ok(PlanUsage { updated_at: caller.gate.shared.now(), providers: EmptyList })
 }

@@ -1,5 +1,6 @@
 //! The dialect `openfoal`, spoken on the path `/ws`: its own handshake, codes and events over the same table of methods.
 
+pub(crate) mod answers;
 pub(crate) mod house;
 pub(crate) mod rows;
 pub(crate) mod rules;

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tidegate_engine::{Answering, Wish};
-use tidegate_policy::approval::{Approval, ApprovalState};
+use tidegate_policy::approval::Approval;
 use tidegate_protocol::{ApprovalId, Entry, RunId, SessionKey};
 use tidegate_runtime::iso_timestamp;
-use tidegate_storage::{AbortOutcome, ApprovalFilter, DecidedApproval, SessionFilter, SessionRow};
+use tidegate_storage::{AbortOutcome, ApprovalFilter, DecidedApproval, SessionFilter};
 
+use super::answers::{
+    ApprovalRows, HistoryRow, HistoryRows, ModeSet, OneApproval, OneSession, RunStatus, SessionRows,
+    approval_shown, shown, status_of,
+};
 use super::story;
 use crate::dialect::openclaw::agent::{Asking, submit};
 use crate::dialect::openclaw::{history, keys};
@@ -140,27 +144,7 @@ async fn key_of(gate: &Gate, agent: Option<&str>, id: &str) -> Result<SessionKey
     Ok(keys::read(engine.settings(), engine.tenant(), agent, id)?)
 }
 
-fn shown(gate: &Gate, id: &str, key: &SessionKey, row: Option<&SessionRow>) -> Value {
-    let mut session = json!({
-        "id": id, "sessionKey": keys::write(key), "tenantId": key.scope.tenant, "workspaceId": key.scope.workspace,
-        "ownerUserId": gate.principal().actor(), "visibility": "private", "title": "", "preview": "",
-        "runtimeMode": "local", "syncState": "local_only", "contextUsage": 0, "compactionCount": 0,
-        "memoryFlushState": "idle", "updatedAt": iso_timestamp(gate.shared.now()),
-    });
-    if let Some(row) = row {
-        session["title"] = json!(row.title.as_deref().unwrap_or_default());
-        session["contextUsage"] = json!(row.context_tokens);
-        session["compactionCount"] = json!(row.compactions);
-        session["updatedAt"] = json!(iso_timestamp(row.updated_at));
-        if let Some(at) = row.flushed_at {
-            session["memoryFlushState"] = json!("flushed");
-            session["memoryFlushAt"] = json!(iso_timestamp(at));
-        }
-    }
-    session
-}
-
-pub(crate) async fn agent_run(caller: Caller, params: AgentRun) -> Result<Value, WireError> {
+pub(crate) async fn agent_run(caller: Caller, params: AgentRun) -> Result<RunStatus, WireError> {
     let gate = &caller.gate;
     if params.runtime_mode.as_deref().is_some_and(|mode| mode != "local") {
         return Err(WireError::invalid("only the runtime mode `local` runs here"));
@@ -185,10 +169,10 @@ pub(crate) async fn agent_run(caller: Caller, params: AgentRun) -> Result<Value,
     let (run, peer) = (submitted.run, Arc::clone(&caller.peer));
     // After the answer: no event of a run comes before it.
     caller.afterwards(Box::pin(story::tell(peer, run, params.session_id, submitted.follower)));
-    Ok(json!({ "runId": run, "status": "accepted" }))
+    Ok(RunStatus { run_id: run, status: "accepted" })
 }
 
-pub(crate) async fn agent_abort(caller: Caller, params: AgentAbort) -> Result<Value, WireError> {
+pub(crate) async fn agent_abort(caller: Caller, params: AgentAbort) -> Result<RunStatus, WireError> {
     let gate = &caller.gate;
     let unknown = || WireError::invalid(format!("run {} does not exist", params.run_id));
     let run: RunId = params.run_id.parse().map_err(|_| unknown())?;
@@ -198,22 +182,24 @@ pub(crate) async fn agent_abort(caller: Caller, params: AgentAbort) -> Result<Va
         AbortOutcome::Begun => "aborting",
         AbortOutcome::NotFound => return Err(unknown()),
     };
-    Ok(json!({ "runId": run, "status": status }))
+    Ok(RunStatus { run_id: run, status })
 }
 
-pub(crate) async fn set_mode(caller: Caller, params: SetMode) -> Result<Value, WireError> {
+pub(crate) async fn set_mode(caller: Caller, params: SetMode) -> Result<ModeSet, WireError> {
     if params.runtime_mode != "local" {
         return Err(WireError::invalid("only the runtime mode `local` runs here"));
     }
     let event = json!({ "sessionId": params.session_id, "runtimeMode": "local", "status": "applied" });
     caller.peer.tell_counted("runtime.mode_changed", &event, Weight::Kept);
-    Ok(json!({
-        "sessionId": params.session_id, "runtimeMode": "local", "executionMode": "local_sandbox",
-        "status": "applied",
-    }))
+    Ok(ModeSet {
+        session_id: params.session_id,
+        runtime_mode: "local",
+        execution_mode: "local_sandbox",
+        status: "applied",
+    })
 }
 
-pub(crate) async fn sessions_create(caller: Caller, params: SessionsCreate) -> Result<Value, WireError> {
+pub(crate) async fn sessions_create(caller: Caller, params: SessionsCreate) -> Result<OneSession, WireError> {
     let gate = &caller.gate;
     // The same key is the same conversation, so that the request may be sent again.
     let digest = Sha256::digest(params.idempotency_key.as_bytes());
@@ -222,12 +208,12 @@ pub(crate) async fn sessions_create(caller: Caller, params: SessionsCreate) -> R
     let row = gate.engine().library().session(&key).await?;
     let mut session = shown(gate, &id, &key, row.as_ref());
     if let Some(title) = params.title.filter(|_| row.is_none()) {
-        session["title"] = json!(title);
+        session.title = title;
     }
-    Ok(json!({ "session": session }))
+    Ok(OneSession { session: Some(session) })
 }
 
-pub(crate) async fn sessions_list(caller: Caller, params: Scoped) -> Result<Value, WireError> {
+pub(crate) async fn sessions_list(caller: Caller, params: Scoped) -> Result<SessionRows, WireError> {
     let gate = &caller.gate;
     let engine = gate.engine();
     let agent = match params.agent_id.as_deref() {
@@ -236,64 +222,46 @@ pub(crate) async fn sessions_list(caller: Caller, params: Scoped) -> Result<Valu
     };
     let filter = SessionFilter { agent, limit: LISTED, ..SessionFilter::default() };
     let rows = engine.library().sessions(engine.tenant(), filter).await?;
-    let items: Vec<Value> =
-        rows.iter().map(|row| shown(gate, &row.id.to_string(), &row.key, Some(row))).collect();
-    Ok(json!({ "items": items }))
+    let items = rows.iter().map(|row| shown(gate, &row.id.to_string(), &row.key, Some(row))).collect();
+    Ok(SessionRows { items })
 }
 
-pub(crate) async fn sessions_get(caller: Caller, params: SessionOf) -> Result<Value, WireError> {
+pub(crate) async fn sessions_get(caller: Caller, params: SessionOf) -> Result<OneSession, WireError> {
     let gate = &caller.gate;
     let key = key_of(gate, None, &params.session_id).await?;
     let row = gate.engine().library().session(&key).await?;
     let session = row.map(|row| shown(gate, &params.session_id, &key, Some(&row)));
-    Ok(json!({ "session": session }))
+    Ok(OneSession { session })
 }
 
-pub(crate) async fn sessions_history(caller: Caller, params: SessionsHistory) -> Result<Value, WireError> {
+pub(crate) async fn sessions_history(
+    caller: Caller,
+    params: SessionsHistory,
+) -> Result<HistoryRows, WireError> {
     let gate = &caller.gate;
     let engine = gate.engine();
     let key = key_of(gate, None, &params.session_id).await?;
-    let Some(row) = engine.library().session(&key).await? else { return Ok(json!({ "items": [] })) };
+    let Some(row) = engine.library().session(&key).await? else {
+        return Ok(HistoryRows { items: Vec::new() });
+    };
     let limit = params.limit.unwrap_or(200);
     let after = (row.head_seq - i64::from(limit)).max(0);
     let entries = engine.library().entries(engine.tenant(), row.id, after, limit).await?;
     let item = |entry: &Entry| {
         let message = history::message(entry)?;
-        Some(json!({
-            "id": entry.seq, "sessionId": params.session_id, "runId": entry.run_id, "event": message["role"],
-            "payload": message, "createdAt": iso_timestamp(entry.created_at),
-        }))
+        Some(HistoryRow {
+            id: entry.seq,
+            session_id: params.session_id.clone(),
+            run_id: entry.run_id,
+            event: message.role,
+            payload: message,
+            created_at: iso_timestamp(entry.created_at),
+        })
     };
-    Ok(json!({ "items": entries.iter().filter_map(item).collect::<Vec<_>>() }))
+    Ok(HistoryRows { items: entries.iter().filter_map(item).collect() })
 }
 
-fn status_of(state: &ApprovalState) -> &'static str {
-    match state {
-        ApprovalState::Pending => "pending",
-        ApprovalState::Approved | ApprovalState::Used => "approved",
-        ApprovalState::Denied
-        | ApprovalState::Expired
-        | ApprovalState::Cancelled
-        | ApprovalState::Unknown(_) => "rejected",
-    }
-}
-
-fn approval_shown(approval: &Approval) -> Value {
-    let mut shown = json!({
-        "approvalId": approval.id, "sessionId": approval.session, "runId": approval.run, "toolName": approval.tool,
-        "toolCallId": approval.call_id, "argsFingerprint": approval.digest.as_str(),
-        "status": status_of(&approval.state), "createdAt": iso_timestamp(approval.created_at),
-        "args": approval.question.args, "reason": approval.question.reason,
-    });
-    if let Some(answered) = &approval.answered {
-        shown["resolvedAt"] = json!(iso_timestamp(answered.at));
-        shown["decision"] =
-            json!(if status_of(&approval.state) == "approved" { "approve" } else { "reject" });
-    }
-    shown
-}
-
-pub(crate) async fn approval_queue(caller: Caller, params: ApprovalQueue) -> Result<Value, WireError> {
+pub(crate) async fn approval_queue(caller: Caller, params: ApprovalQueue) -> Result<ApprovalRows, WireError> {
     let filter = ApprovalFilter { limit: LISTED, ..ApprovalFilter::default() };
     let approvals = caller.gate.engine().approvals(filter).await?;
     let wanted = |approval: &&Approval| {
@@ -301,11 +269,13 @@ pub(crate) async fn approval_queue(caller: Caller, params: ApprovalQueue) -> Res
         let run = params.run_id.as_deref();
         status && run.is_none_or(|run| approval.run.is_some_and(|of| of.to_string() == run))
     };
-    let items: Vec<Value> = approvals.iter().filter(wanted).map(approval_shown).collect();
-    Ok(json!({ "items": items }))
+    Ok(ApprovalRows { items: approvals.iter().filter(wanted).map(approval_shown).collect() })
 }
 
-pub(crate) async fn approval_resolve(caller: Caller, params: ApprovalResolve) -> Result<Value, WireError> {
+pub(crate) async fn approval_resolve(
+    caller: Caller,
+    params: ApprovalResolve,
+) -> Result<OneApproval, WireError> {
     let gate = &caller.gate;
     let answering = match params.decision.as_str() {
         "approve" => Answering::AllowOnce,
@@ -325,7 +295,7 @@ pub(crate) async fn approval_resolve(caller: Caller, params: ApprovalResolve) ->
             return Err(WireError::invalid("no rule can be saved for this call"));
         }
     };
-    let shown = approval_shown(&approval);
-    caller.peer.tell_counted("approval.resolved", &json!({ "approval": shown }), Weight::Kept);
-    Ok(json!({ "approval": shown }))
+    let answer = OneApproval { approval: approval_shown(&approval) };
+    caller.peer.tell_counted("approval.resolved", &answer, Weight::Kept);
+    Ok(answer)
 }

@@ -3,12 +3,14 @@
 //! What is shown is what the file says; `restartRequired` says whether the gateway still works by an older text. A change
 //! is a merge patch of the file, checked as a whole and on record.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidegate_config::schema::{Budget, Config, ToolMode, ToolProfile};
 use tidegate_config::{ConfigFile, EditError, Env};
-use tidegate_protocol::Scope;
+use tidegate_protocol::{Scope, TenantId, WorkspaceId};
 use tidegate_runtime::iso_timestamp;
 use tidegate_storage::{AuditEvent, BudgetFilter};
 
@@ -45,7 +47,7 @@ pub(crate) struct PolicyPatch {
     high_risk: Option<Decision>,
     bash_mode: Option<String>,
     /// By tool; `null` takes the rule away.
-    tools: Option<std::collections::BTreeMap<String, Option<Decision>>>,
+    tools: Option<BTreeMap<String, Option<Decision>>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,6 +71,66 @@ pub(crate) struct BudgetUpdate {
     patch: Map<String, Value>,
 }
 
+/// What every rule carries.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stamp {
+    /// Of the configuration.
+    version: u64,
+    updated_at: String,
+    /// Whether the gateway still works by an older text.
+    restart_required: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Policy {
+    tenant_id: TenantId,
+    workspace_id: WorkspaceId,
+    scope_key: &'static str,
+    tool_default: ToolMode,
+    high_risk: ToolMode,
+    bash_mode: &'static str,
+    /// By tool.
+    tools: BTreeMap<String, ToolMode>,
+    #[serde(flatten)]
+    stamp: Stamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyShown {
+    policy: Policy,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BudgetPolicy {
+    scope_key: String,
+    token_daily_limit: Option<u32>,
+    cost_monthly_usd_limit: Option<f64>,
+    hard_limit: bool,
+    #[serde(flatten)]
+    stamp: Stamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BudgetUse {
+    date: String,
+    month: String,
+    tokens_used_daily: u64,
+    cost_usd_monthly: f64,
+    runs_rejected_daily: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BudgetShown {
+    policy: BudgetPolicy,
+    usage: BudgetUse,
+}
+
 /// What the file says now.
 struct Said {
     config: Config,
@@ -78,13 +140,12 @@ struct Said {
 }
 
 impl Said {
-    /// What every rule carries.
-    fn stamp(&self, gate: &Gate, mut rule: Value) -> Value {
-        let at = self.changed_at.unwrap_or(gate.shared.started_at);
-        rule["version"] = json!(self.version);
-        rule["updatedAt"] = json!(iso_timestamp(at));
-        rule["restartRequired"] = json!(self.hash != gate.engine().settings().revision());
-        rule
+    fn stamp(&self, gate: &Gate) -> Stamp {
+        Stamp {
+            version: self.version,
+            updated_at: iso_timestamp(self.changed_at.unwrap_or(gate.shared.started_at)),
+            restart_required: self.hash != gate.engine().settings().revision(),
+        }
     }
 }
 
@@ -135,23 +196,29 @@ fn policy_scope(key: Option<&str>) -> Result<(), WireError> {
     }
 }
 
-fn policy_shown(gate: &Gate, said: &Said) -> Result<Value, WireError> {
+fn policy_shown(gate: &Gate, said: &Said) -> Result<PolicyShown, WireError> {
     let scope = gate.engine().settings().scope(None)?;
     let tools = &said.config.tools;
     let default = if tools.profile == ToolProfile::Full { ToolMode::Allow } else { ToolMode::Deny };
-    let policy = json!({
-        "tenantId": scope.tenant, "workspaceId": scope.workspace, "scopeKey": DEFAULT, "toolDefault": default,
-        "highRisk": tools.high_risk, "bashMode": "sandbox", "tools": tools.modes,
-    });
-    Ok(json!({ "policy": said.stamp(gate, policy) }))
+    let policy = Policy {
+        tenant_id: scope.tenant,
+        workspace_id: scope.workspace,
+        scope_key: DEFAULT,
+        tool_default: default,
+        high_risk: tools.high_risk,
+        bash_mode: "sandbox",
+        tools: tools.modes.clone(),
+        stamp: said.stamp(gate),
+    };
+    Ok(PolicyShown { policy })
 }
 
-pub(crate) async fn policy_get(caller: Caller, params: ScopeKey) -> Result<Value, WireError> {
+pub(crate) async fn policy_get(caller: Caller, params: ScopeKey) -> Result<PolicyShown, WireError> {
     policy_scope(params.scope_key.as_deref())?;
     policy_shown(&caller.gate, &said(&caller.gate, None).await?)
 }
 
-pub(crate) async fn policy_update(caller: Caller, params: PolicyUpdate) -> Result<Value, WireError> {
+pub(crate) async fn policy_update(caller: Caller, params: PolicyUpdate) -> Result<PolicyShown, WireError> {
     let gate = &caller.gate;
     policy_scope(params.scope_key.as_deref())?;
     let patch = policy_patch(&said(gate, None).await?.config, params.patch)?;
@@ -231,7 +298,7 @@ fn budget_scope(gate: &Gate, key: Option<String>) -> Result<(String, Whose), Wir
     Ok((key, whose))
 }
 
-fn budget_shown(gate: &Gate, said: &Said, key: &str, whose: &Whose) -> Value {
+fn budget_shown(gate: &Gate, said: &Said, key: &str, whose: &Whose) -> BudgetPolicy {
     let budgets = &said.config.budgets;
     let none = Budget::default();
     let budget = match whose {
@@ -239,40 +306,46 @@ fn budget_shown(gate: &Gate, said: &Said, key: &str, whose: &Whose) -> Value {
         Whose::Workspace => &budgets.workspace,
         Whose::Agent(agent) => budgets.agents.get(agent).unwrap_or(&none),
     };
-    let policy = json!({
-        "scopeKey": key, "tokenDailyLimit": budget.daily_tokens, "costMonthlyUsdLimit": budget.monthly_usd,
-        "hardLimit": budget.hard_limit,
-    });
-    said.stamp(gate, policy)
+    BudgetPolicy {
+        scope_key: key.to_owned(),
+        token_daily_limit: budget.daily_tokens,
+        cost_monthly_usd_limit: budget.monthly_usd,
+        hard_limit: budget.hard_limit,
+        stamp: said.stamp(gate),
+    }
 }
 
-pub(crate) async fn budget_get(caller: Caller, params: ScopeKey) -> Result<Value, WireError> {
+pub(crate) async fn budget_get(caller: Caller, params: ScopeKey) -> Result<BudgetShown, WireError> {
     let gate = &caller.gate;
     let (key, whose) = budget_scope(gate, params.scope_key)?;
     let said = said(gate, None).await?;
     budget_with_use(gate, &said, &key, &whose).await
 }
 
-async fn budget_with_use(gate: &Gate, said: &Said, key: &str, whose: &Whose) -> Result<Value, WireError> {
+async fn budget_with_use(
+    gate: &Gate,
+    said: &Said,
+    key: &str,
+    whose: &Whose,
+) -> Result<BudgetShown, WireError> {
     let engine = gate.engine();
     let day = engine.settings().zone().day(gate.shared.now());
-    let month = day.get(..7).unwrap_or(&day);
+    let month = day.get(..7).unwrap_or(&day).to_owned();
     let filter = BudgetFilter { scopes: vec![key.to_owned()], periods: Vec::new(), limit: 1000 };
     let rows = engine.library().budgets(engine.tenant(), filter).await?;
     let of = |period: String| rows.iter().find(|row| row.key.period == period);
     let (today, this_month) = (of(format!("day:{day}")), of(format!("month:{month}")));
-    Ok(json!({
-        "policy": budget_shown(gate, said, key, whose),
-        "usage": {
-            "date": day, "month": month,
-            "tokensUsedDaily": today.map_or(0, |row| row.used.tokens_spent),
-            "costUsdMonthly": this_month.map_or(0.0, |row| row.used.cost_spent.usd()),
-            "runsRejectedDaily": today.map_or(0, |row| row.rejected),
-        },
-    }))
+    let usage = BudgetUse {
+        date: day,
+        month,
+        tokens_used_daily: today.map_or(0, |row| row.used.tokens_spent),
+        cost_usd_monthly: this_month.map_or(0.0, |row| row.used.cost_spent.usd()),
+        runs_rejected_daily: today.map_or(0, |row| row.rejected),
+    };
+    Ok(BudgetShown { policy: budget_shown(gate, said, key, whose), usage })
 }
 
-pub(crate) async fn budget_update(caller: Caller, params: BudgetUpdate) -> Result<Value, WireError> {
+pub(crate) async fn budget_update(caller: Caller, params: BudgetUpdate) -> Result<BudgetShown, WireError> {
     let gate = &caller.gate;
     let (key, whose) = budget_scope(gate, params.scope_key)?;
     let limits = budget_patch(params.patch)?;
