@@ -613,7 +613,7 @@ export namespace Openclaw {
     "sessions.unsubscribe": { params: Record<string, never>; result: SessionsWatched };
     "sessions.messages.subscribe": { params: { key: string; agentId?: string | null; includeApprovals?: boolean | null; afterSeq?: number | null }; result: MessagesWatched };
     "sessions.messages.unsubscribe": { params: { key: string; agentId?: string | null }; result: MessagesUnwatched };
-    "events.resume": { params: { bootId: string; afterSeq: number }; result: Resumed };
+    "events.resume": { params: { bootId: string; afterSeq: number }; result: EventsResumed };
     "system-presence": { params: Record<string, never>; result: Presence };
     "system-event": { params: { text: string; host?: string | null; ip?: string | null; mode?: string | null; version?: string | null; platform?: string | null; reason?: string | null; instanceId?: string | null; deviceId?: string | null; lastInputSeconds?: number | null; tags?: Array<string> | null }; result: Done };
     "system.info": { params: Record<string, never>; result: SystemInfo };
@@ -766,6 +766,8 @@ export namespace Openclaw {
 
   export type EntryId = string;
 
+  export type EventsResumed = { resumed: boolean; sent: number; seq: number };
+
   export type HealthSummary = { ok: boolean; ts: number; durationMs: number; channels: Record<string, ChannelAccount>; channelOrder: Array<string>; channelLabels: Record<string, string>; heartbeatSeconds: number; defaultAgentId: string; agents: Array<AgentHealth>; sessions: RecentSessions };
 
   export type Heartbeat = { enabled: boolean; every: string; everyMs: number | null; prompt: string; target: string; ackMaxChars: number };
@@ -893,8 +895,6 @@ export namespace Openclaw {
   export type RecentSessions = { path: string; count: number; recent: Array<RecentSession> };
 
   export type RestartTold = { ok: boolean; pid: number; mode: string; reason: string; delayMs?: number; drainMs?: number; coalesced?: boolean };
-
-  export type Resumed = { resumed: boolean; sent: number; seq: number };
 
   export type Role = "user" | "assistant" | "toolResult";
 

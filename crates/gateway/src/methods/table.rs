@@ -157,7 +157,7 @@ methods! {
             "sessions.unsubscribe" Read Harmless (Nothing) -> sessions::SessionsWatched = sessions::unsubscribe;
             "sessions.messages.subscribe" Read Harmless (sessions::MessagesSubscribe) -> sessions::MessagesWatched = sessions::watch;
             "sessions.messages.unsubscribe" Read Harmless (sessions::OneSession) -> sessions::MessagesUnwatched = sessions::unwatch;
-            "events.resume" Read Harmless (system::Resume) -> system::Resumed = system::resume;
+            "events.resume" Read Harmless (system::Resume) -> system::EventsResumed = system::resume;
             "system-presence" Read Harmless (Nothing) -> system::Presence = system::presence;
             "system-event" Admin Again (system::SystemEvent) -> Done = system::system_event;
             "system.info" Read Harmless (Nothing) -> system::SystemInfo = system::info;

@@ -112,7 +112,7 @@ pub(crate) struct ApprovalDecided {
 /// A question is over, to those who may answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Resolved<'a> {
+struct QuestionOver<'a> {
     id: &'a str,
     decision: &'a str,
     ts: i64,
@@ -166,7 +166,7 @@ pub(crate) fn tell(gate: &Gate, approval: &Approval) {
         // It was told when it was answered.
         ApprovalState::Used | ApprovalState::Unknown(_) => return,
     };
-    let payload = Resolved {
+    let payload = QuestionOver {
         id: &approval.id.to_string(),
         decision,
         ts: approval.updated_at,
@@ -238,7 +238,7 @@ pub(crate) async fn resolve(caller: Caller, params: ApprovalResolve) -> Result<D
         _ => return Err(WireError::invalid("invalid decision")),
     };
     if gate.shared.hub.questions.answer(&params.id, &params.decision) {
-        let payload = Resolved {
+        let payload = QuestionOver {
             id: &params.id,
             decision: &params.decision,
             ts: gate.shared.now(),

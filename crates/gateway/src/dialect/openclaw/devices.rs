@@ -109,6 +109,7 @@ pub(crate) struct PairApproved {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names on the wire")]
 pub(crate) struct PairRejected {
     request_id: String,
     device_id: String,

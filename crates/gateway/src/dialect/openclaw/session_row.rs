@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidegate_engine::Wish;
-use tidegate_protocol::{AgentId, ChannelName, Message, Place, RunState, SessionId, SessionKey};
+use tidegate_protocol::{
+    AgentId, ChannelName, Message, Place, RunState, SessionId, SessionKey, ThinkingLevel, Verbose,
+};
 use tidegate_storage::{RunFilter, SessionRow as Stored};
 
 use super::keys;
@@ -130,8 +132,8 @@ pub(super) fn of_stored(row: &Stored, active: &[String]) -> SessionRow {
         channel: keys::channel(&row.key).cloned(),
         model_provider: row.provider.clone(),
         model: settings.model.clone(),
-        thinking_level: settings.thinking.map(|level| level.as_str()),
-        verbose_level: settings.verbose.map(|level| level.as_str()),
+        thinking_level: settings.thinking.map(ThinkingLevel::as_str),
+        verbose_level: settings.verbose.map(Verbose::as_str),
     };
     SessionRow { updated_at: Some(row.updated_at), log: Some(log), ..unanswered(&row.key, active) }
 }

@@ -248,7 +248,7 @@ pub(crate) struct MessagesUnwatched {
 /// A message that a client missed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Replayed<'a> {
+struct MissedMessage<'a> {
     session_key: &'a str,
     agent_id: &'a AgentId,
     message_id: Option<EntryId>,
@@ -460,7 +460,7 @@ pub(crate) async fn watch(caller: Caller, params: MessagesSubscribe) -> Result<M
         // Watched first and read afterwards: a message may be told twice, by its place, and none is left out.
         let (messages, more) = history::after(gate, row, after).await?;
         for message in &messages {
-            let payload = Replayed {
+            let payload = MissedMessage {
                 session_key: &name,
                 agent_id: &key.scope.agent,
                 message_id: message.id,

@@ -231,7 +231,7 @@ pub(crate) struct SystemInfo {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Resumed {
+pub(crate) struct EventsResumed {
     /// `false` when some are not kept any more: what is known must be read again.
     resumed: bool,
     sent: usize,
@@ -384,10 +384,10 @@ pub(crate) async fn info(caller: Caller, _: Nothing) -> Result<SystemInfo, WireE
 }
 
 /// What a client missed while it was away.
-pub(crate) async fn resume(caller: Caller, params: Resume) -> Result<Resumed, WireError> {
+pub(crate) async fn resume(caller: Caller, params: Resume) -> Result<EventsResumed, WireError> {
     let resumed = caller.gate.shared.hub.resume(&caller.peer, &params.boot_id, params.after_seq);
     Ok(match resumed {
-        hub::Resumed::Yes { sent, seq } => Resumed { resumed: true, sent, seq },
-        hub::Resumed::No { seq } => Resumed { resumed: false, sent: 0, seq },
+        hub::Resumed::Yes { sent, seq } => EventsResumed { resumed: true, sent, seq },
+        hub::Resumed::No { seq } => EventsResumed { resumed: false, sent: 0, seq },
     })
 }

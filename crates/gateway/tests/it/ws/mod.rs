@@ -4,6 +4,7 @@ mod attachments;
 mod chat;
 mod client;
 mod closing;
+mod empty;
 mod foal;
 mod gate;
 mod handshake;
