@@ -245,7 +245,11 @@ async fn without_the_process_tool_nothing_goes_to_the_background() {
     let args = json!({ "command": "sleep 86.5", "background": true });
     let failure = stage.exec(args).await.unwrap_err();
     assert_eq!(failure.code, ToolErrorCode::InvalidArgs);
-    assert!(failure.message.contains("background"), "{}", failure.message);
+    assert!(
+        failure.message.contains("background") && failure.message.contains("leave it out"),
+        "{}",
+        failure.message
+    );
     assert!(!is_running("86.5"));
 
     let output = stage.exec(json!({ "command": "sleep 0.4; echo end", "yieldMs": 10 })).await.unwrap();
