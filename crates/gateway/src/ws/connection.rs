@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use serde_json::json;
 use tidegate_runtime::catalogue::Language;
 use tidegate_runtime::spawn;
@@ -21,6 +20,7 @@ use super::handshake::{self, CLOSE_POLICY, SentAway, Visit};
 use super::outbox::{Ending, Waiting};
 use super::peer::{Dialect, NewPeer, Peer};
 use super::scope::{Role, Scopes};
+use super::socket::{CloseFrame, Error, Message, Socket, Utf8Bytes};
 use super::{LARGEST_FRAME, hello, pump};
 use crate::access::TOO_MANY_WRONG;
 use crate::allowance::Allowance;
@@ -57,7 +57,7 @@ pub(crate) struct Arrival {
 
 pub(crate) async fn serve(
     gate: Gate,
-    mut socket: WebSocket,
+    mut socket: Socket,
     arrival: Arrival,
     (stranger, allowance): (OwnedSemaphorePermit, Option<Allowance>),
 ) {
@@ -74,20 +74,20 @@ pub(crate) async fn serve(
     let mut connection = Connection { gate, socket, peer };
     let (code, reason) = connection.live().await;
     connection.leave();
-    close(&mut connection.socket, code, reason).await;
+    Box::pin(close(&mut connection.socket, code, reason)).await;
 }
 
 /// A client whose proof was seen before the upgrade.
-pub(crate) async fn serve_native(gate: Gate, socket: WebSocket, language: Language) {
+pub(crate) async fn serve_native(gate: Gate, socket: Socket, language: Language) {
     let Some(peer) = native::enter(&gate, language) else { return };
     let mut connection = Connection { gate, socket, peer };
     let (code, reason) = connection.live().await;
     connection.leave();
-    close(&mut connection.socket, code, reason).await;
+    Box::pin(close(&mut connection.socket, code, reason)).await;
 }
 
 /// The handshake; `None` when the client was sent away or went.
-async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<Arc<Peer>> {
+async fn enter(gate: &Gate, socket: &mut Socket, arrival: Arrival) -> Option<Arc<Peer>> {
     let deadline = Instant::now() + HANDSHAKE;
     if arrival.dialect == Dialect::Openfoal {
         return openfoal::enter(gate, socket, arrival, deadline).await;
@@ -95,7 +95,7 @@ async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<
     let nonce = random_text::<24>().ok()?;
     let challenge = json!({ "nonce": nonce, "ts": gate.shared.now() });
     let challenge = frame::event("connect.challenge", &frame::to_json(&challenge), None, None);
-    socket.send(Message::Text(challenge.into())).await.ok()?;
+    socket.text(challenge).await.ok()?;
     let Some(text) = first_text(gate, socket, deadline).await else {
         close(socket, CLOSE_NORMAL, "").await;
         return None;
@@ -108,7 +108,7 @@ async fn enter(gate: &Gate, socket: &mut WebSocket, arrival: Arrival) -> Option<
         Ok((peer, token)) => {
             let hello = hello::hello(gate, &peer, token).await;
             let answer = frame::response(&request.id, &frame::to_json(&hello));
-            if socket.send(Message::Text(answer.into())).await.is_err() {
+            if socket.text(answer).await.is_err() {
                 gate.shared.hub.nodes.unregister(&peer);
                 return None;
             }
@@ -132,7 +132,7 @@ pub(crate) fn too_many_wrong(code: &'static str) -> WireError {
 }
 
 /// The first text of a client, before its time is up.
-pub(crate) async fn first_text(gate: &Gate, socket: &mut WebSocket, deadline: Instant) -> Option<String> {
+pub(crate) async fn first_text(gate: &Gate, socket: &mut Socket, deadline: Instant) -> Option<String> {
     loop {
         let message = tokio::select! {
             message = socket.recv() => message?.ok()?,
@@ -142,14 +142,14 @@ pub(crate) async fn first_text(gate: &Gate, socket: &mut WebSocket, deadline: In
         match message {
             Message::Text(text) if text.len() <= FIRST_FRAME => return Some(text.as_str().to_owned()),
             Message::Ping(_) | Message::Pong(_) => {}
-            Message::Text(_) | Message::Binary(_) | Message::Close(_) => return None,
+            Message::Text(_) | Message::Binary(_) | Message::Frame(_) | Message::Close(_) => return None,
         }
     }
 }
 
-async fn send_away(socket: &mut WebSocket, id: &str, away: SentAway) -> Option<Arc<Peer>> {
+async fn send_away(socket: &mut Socket, id: &str, away: SentAway) -> Option<Arc<Peer>> {
     if let Some(error) = &away.error {
-        let _ = socket.send(Message::Text(frame::failure(id, error).into())).await;
+        let _ = socket.text(frame::failure(id, error)).await;
     }
     tracing::debug!(reason = away.reason, "a client was sent away");
     close(socket, away.close, &away.reason).await;
@@ -246,7 +246,7 @@ pub(crate) fn join_with(gate: &Gate, peer: &Arc<Peer>, hello: impl FnOnce(u64) -
 
 struct Connection {
     gate: Gate,
-    socket: WebSocket,
+    socket: Socket,
     peer: Arc<Peer>,
 }
 
@@ -257,7 +257,7 @@ impl Connection {
         loop {
             let step = tokio::select! {
                 biased;
-                () = self.gate.closing.requested() => return self.last_words().await,
+                () = self.gate.closing.requested() => return Box::pin(self.last_words()).await,
                 () = self.peer.outbox.changed() => self.write().await,
                 message = self.socket.recv() => self.read(message),
             };
@@ -274,7 +274,7 @@ impl Connection {
             let bytes = frame.len();
             let sent = tokio::select! {
                 biased;
-                sent = socket.send(Message::Text(frame)) => sent,
+                sent = socket.text(frame) => sent,
                 ending = peer.outbox.ended() => return ControlFlow::Break(goodbye_of(ending)),
             };
             peer.outbox.wrote(bytes);
@@ -282,7 +282,7 @@ impl Connection {
                 return ControlFlow::Break((CLOSE_NORMAL, ""));
             }
             if alone {
-                tokio::time::sleep(BREATH).await;
+                Box::pin(tokio::time::sleep(BREATH)).await;
             }
         }
         match peer.outbox.ending() {
@@ -291,7 +291,7 @@ impl Connection {
         }
     }
 
-    fn read(&self, message: Option<Result<Message, axum::Error>>) -> ControlFlow<Goodbye> {
+    fn read(&self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
         match message {
             Some(Ok(Message::Text(text))) if text.len() > LARGEST_FRAME => {
                 return ControlFlow::Break((CLOSE_TOO_LARGE, "message too big"));
@@ -299,7 +299,9 @@ impl Connection {
             Some(Ok(Message::Text(text))) => self.request(&text),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             // The frames are text; whoever sends something else does not speak this.
-            Some(Ok(Message::Binary(_))) => return ControlFlow::Break((1003, "text frames only")),
+            Some(Ok(Message::Binary(_) | Message::Frame(_))) => {
+                return ControlFlow::Break((1003, "text frames only"));
+            }
             Some(Ok(Message::Close(_)) | Err(_)) | None => return ControlFlow::Break((CLOSE_NORMAL, "")),
         }
         ControlFlow::Continue(())
@@ -395,11 +397,10 @@ fn goodbye_of(ending: Ending) -> Goodbye {
 }
 
 /// Says goodbye, and waits a moment for the other side to hear it.
-pub(crate) async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
+pub(crate) async fn close(socket: &mut Socket, code: u16, reason: &str) {
     let goodbye = async {
-        let frame = CloseFrame { code, reason: reason.to_owned().into() };
-        // If the other side said it first, this cannot be sent; reading on sends the answer that is due.
-        let _ = socket.send(Message::Close(Some(frame))).await;
+        let frame = CloseFrame { code: code.into(), reason: reason.into() };
+        let _ = socket.close(frame).await;
         while let Some(Ok(_)) = socket.recv().await {}
     };
     let _ = timeout(GOODBYE, goodbye).await;

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use axum::extract::ws::Utf8Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -17,6 +16,7 @@ use super::frame::{self, StateVersion};
 use super::outbox::{Ending, LARGEST, Weight};
 use super::peer::{Audience, Dialect, Peer, Present};
 use super::scope::Need;
+use super::socket::Utf8Bytes;
 use super::standing::Standing;
 use crate::dialect::openclaw::nodes::Nodes;
 use crate::dialect::openclaw::questions::Questions;

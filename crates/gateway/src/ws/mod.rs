@@ -17,18 +17,18 @@ pub(crate) mod outbox;
 pub(crate) mod peer;
 mod pump;
 pub(crate) mod scope;
+pub(crate) mod socket;
 mod standing;
 pub(crate) mod subscriptions;
 
 use std::net::IpAddr;
 
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{FromRequestParts as _, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{ORIGIN, UPGRADE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tidegate_protocol::ErrorCode;
-use tidegate_runtime::Shutdown;
+use tidegate_runtime::spawn;
 
 use crate::allowance::Allowance;
 use crate::answer::Refusal;
@@ -36,13 +36,10 @@ use crate::gate::{Entrance, Gate};
 use crate::page;
 use connection::Arrival;
 use peer::Dialect;
+use socket::{Socket, Upgrade};
 
 /// The largest frame a client may send: a message with an image.
 pub(crate) const LARGEST_FRAME: usize = 8 * 1024 * 1024;
-/// The most that waits inside a socket; what waits before it has its own bound.
-const WRITE_BUFFER: usize = 32 * 1024 * 1024;
-/// What a socket reads at once; ten thousand of them wait most of the time.
-const READ_BUFFER: usize = 4 * 1024;
 /// Where the dialect `openfoal` is spoken. On every other path it is `openclaw`.
 const OPENFOAL_PATH: &str = "/ws";
 
@@ -71,9 +68,9 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         // The door let it in, so an origin that is there is ours.
         has_own_origin: parts.headers.contains_key(ORIGIN),
     };
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gate).await {
+    let upgrade = match Upgrade::of(&mut parts).await {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+        Err(rejection) => return rejection,
     };
     if gate.shared.hub.count() >= hub::CLIENTS || gate.engine().is_closing() {
         return Refusal::new(ErrorCode::Unavailable, "no place is free; try again in a moment")
@@ -86,10 +83,8 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
         )
         .into_response();
     };
-    let (tasks, cut) = (gate.shared.tasks.clone(), gate.shared.cut.clone());
-    bounded(upgrade).on_upgrade(move |socket| {
-        let served = connection::serve(gate, socket, arrival, (stranger, allowance));
-        tasks.track_future(until(cut, served))
+    granted(upgrade, gate, move |gate, socket| {
+        connection::serve(gate, socket, arrival, (stranger, allowance))
     })
 }
 
@@ -97,7 +92,7 @@ pub(crate) async fn socket_or_page(State(gate): State<Gate>, request: Request) -
 pub(crate) async fn native(State(gate): State<Gate>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let language = crate::answer::language(&parts.headers);
-    let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &gate).await else {
+    let Ok(upgrade) = Upgrade::of(&mut parts).await else {
         return Refusal::new(ErrorCode::BadRequest, "this address is a WebSocket: ask for an upgrade")
             .with_status(StatusCode::UPGRADE_REQUIRED)
             .into_response();
@@ -109,28 +104,31 @@ pub(crate) async fn native(State(gate): State<Gate>, request: Request) -> Respon
         return Refusal::new(ErrorCode::Unavailable, "no place is free; try again in a moment")
             .into_response();
     }
+    granted(upgrade, gate, move |gate, socket| connection::serve_native(gate, socket, language))
+}
+
+/// Grants a socket and serves it until its client goes, or everybody is cut off.
+fn granted<F>(
+    upgrade: Upgrade,
+    gate: Gate,
+    serve: impl FnOnce(Gate, Socket) -> F + Send + 'static,
+) -> Response
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (answer, socket) = upgrade.grant();
     let (tasks, cut) = (gate.shared.tasks.clone(), gate.shared.cut.clone());
-    bounded(upgrade).on_upgrade(move |socket| {
-        tasks.track_future(until(cut, connection::serve_native(gate, socket, language)))
-    })
-}
-
-/// Serves a client until it goes, or everybody is cut off.
-async fn until(cut: Shutdown, served: impl Future<Output = ()>) {
-    tokio::select! {
-        () = served => {}
-        () = cut.requested() => {}
-    }
-}
-
-/// The connection refuses frames above the bound itself, where it can say so; this ends those who send without end.
-fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
-    upgrade
-        .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(0)
-        .max_write_buffer_size(WRITE_BUFFER)
-        .max_message_size(LARGEST_FRAME * 2)
-        .max_frame_size(LARGEST_FRAME * 2)
+    let task = async move {
+        // In a box of its own, so that what leads here is not kept beside it.
+        let Some(socket) = Box::pin(socket).await else { return };
+        let mut served = std::pin::pin!(serve(gate, socket));
+        tokio::select! {
+            () = &mut served => {}
+            () = cut.requested() => {}
+        }
+    };
+    spawn("gateway.ws", tasks.track_future(task));
+    answer
 }
 
 pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use axum::extract::ws::Utf8Bytes;
 use tokio::sync::Notify;
+
+use super::socket::Utf8Bytes;
 
 /// Bytes that may wait for a slow reader.
 pub(crate) const LARGEST: usize = 1_572_864;

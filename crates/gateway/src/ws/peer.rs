@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::ws::Utf8Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidegate_runtime::catalogue::Language;
@@ -12,6 +11,7 @@ use super::connect::Client;
 use super::frame;
 use super::outbox::{Outbox, Weight};
 use super::scope::{Need, Role, Scopes};
+use super::socket::Utf8Bytes;
 use super::subscriptions::Subscriptions;
 use crate::gate::VERSION;
 

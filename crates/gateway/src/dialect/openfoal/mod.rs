@@ -8,7 +8,6 @@ mod story;
 
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket};
 use serde_json::{Value, json};
 use tidegate_protocol::ErrorCode;
 use tidegate_runtime::catalogue::Language;
@@ -24,6 +23,7 @@ use crate::ws::frame::{self, Request, WireError};
 use crate::ws::handshake::CLOSE_POLICY;
 use crate::ws::peer::{Dialect, NewPeer, Peer};
 use crate::ws::scope::{self, Role, Scopes};
+use crate::ws::socket::Socket;
 
 /// What is spoken here.
 const PROTOCOL: &str = "1.0.0";
@@ -33,7 +33,7 @@ const TRIES: u32 = 16;
 /// The handshake: everything but `connect` is refused until it went well.
 pub(crate) async fn enter(
     gate: &Gate,
-    socket: &mut WebSocket,
+    socket: &mut Socket,
     arrival: Arrival,
     deadline: Instant,
 ) -> Option<Arc<Peer>> {
@@ -53,12 +53,12 @@ pub(crate) async fn enter(
                     "principal": principal(gate),
                 });
                 let answer = frame::response(&id, &frame::to_json(&answer));
-                socket.send(Message::Text(answer.into())).await.ok()?;
+                socket.text(answer).await.ok()?;
                 let peer = Arc::new(peer);
                 join(gate, &peer);
                 return Some(peer);
             }
-            Err(error) => socket.send(Message::Text(frame::failure(&id, &error).into())).await.ok()?,
+            Err(error) => socket.text(frame::failure(&id, &error)).await.ok()?,
         }
     }
     close(socket, CLOSE_POLICY, "connect first").await;
