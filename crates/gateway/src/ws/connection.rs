@@ -405,3 +405,23 @@ pub(crate) async fn close(socket: &mut Socket, code: u16, reason: &str) {
     };
     let _ = timeout(GOODBYE, goodbye).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client costs while it does nothing, beside its buffers; the handshake and the goodbye are in boxes of their own.
+    const IDLE: usize = 2048;
+
+    fn size_of_future<A, B, C, D, F: Future>(_: impl FnOnce(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_client_that_waits_takes_little_room() {
+        let size = size_of_future(serve);
+        assert!(size <= IDLE, "{size} bytes");
+        let native = size_of_future(|gate, socket, language, ()| serve_native(gate, socket, language));
+        assert!(native <= IDLE, "{native} bytes");
+    }
+}

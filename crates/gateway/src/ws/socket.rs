@@ -144,12 +144,11 @@ impl Rest {
         let head = &self.head.bytes[..self.head.len];
         let text = self.text.as_bytes();
         while self.written < head.len() + text.len() {
-            let written = match self.written.checked_sub(head.len()) {
-                Some(after) => ready!(Pin::new(&mut *stream).poll_write(cx, &text[after..]))?,
-                None => {
-                    let both = [io::IoSlice::new(&head[self.written..]), io::IoSlice::new(text)];
-                    ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &both))?
-                }
+            let written = if let Some(after) = self.written.checked_sub(head.len()) {
+                ready!(Pin::new(&mut *stream).poll_write(cx, &text[after..]))?
+            } else {
+                let both = [io::IoSlice::new(&head[self.written..]), io::IoSlice::new(text)];
+                ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &both))?
             };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
