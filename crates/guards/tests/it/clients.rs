@@ -24,10 +24,11 @@ const WAYS_OUT: [&str; 16] = [
 ];
 
 /// Files that may, and why.
-const MAY: [(&str, &str); 6] = [
+const MAY: [(&str, &str); 7] = [
     ("crates/runtime/src/socket.rs", "connects to Unix sockets of this home, for those below"),
     ("crates/client/src/connect.rs", "talks to this home's own gateway, whose address it reads in the home"),
     ("crates/client/src/link/socket.rs", "speaks WebSocket on a connection that the one above has made"),
+    ("crates/gateway/src/ws/socket.rs", "the server side of WebSocket, on connections that came in"),
     ("crates/engine/src/service/health.rs", "asks whether a port that the operator named is open"),
     ("crates/sandbox/src/supervise/bridge.rs", "inside a sandbox: from its loopback to the proxy's socket"),
     ("crates/models/src/login/fake.rs", "plays a browser in the tests of logins"),
