@@ -216,7 +216,7 @@ async fn give_way(
             tracing::error!(code = %failure.code, cause = failure.message.en, "went on with the configuration before");
             let mut told = false;
             loop {
-                match fall_back(process, &before, &kept).await {
+                match Box::pin(fall_back(process, &before, &kept)).await {
                     Ok(next) => break next,
                     Err(failure) if failure.code == ErrorCode::PortInUse => {
                         if !std::mem::replace(&mut told, true) {
