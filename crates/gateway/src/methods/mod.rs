@@ -51,8 +51,6 @@ pub enum Repeat {
 pub(crate) enum Behind {
     Handler {
         call: fn(Caller, Value) -> BoxFuture<'static, Result<String, WireError>>,
-        /// What it answers, as JSON Schema; the types it refers to join the generator's.
-        answers: fn(&mut SchemaGenerator) -> Schema,
     },
     /// Known to clients and not built yet: `UNAVAILABLE`.
     Nothing,
@@ -67,10 +65,18 @@ pub struct Method {
     /// The types of its parameters and its result, as the table writes them.
     pub params: &'static str,
     pub result: &'static str,
-    /// The same in TypeScript, where the types are those of `tidegate_protocol` and bring it along.
-    pub(crate) shapes: Option<(Shape, Shape)>,
     pub(crate) schema: &'static LazyLock<Value>,
     pub(crate) behind: Behind,
+}
+
+/// What only generators want to know about a row that is served.
+pub(crate) struct Described {
+    dialect: Dialect,
+    name: &'static str,
+    /// The types in TypeScript, where they are those of `tidegate_protocol` and bring it along.
+    shapes: Option<(Shape, Shape)>,
+    /// What it answers, as JSON Schema; the types it refers to join the generator's.
+    answers: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl Method {
@@ -86,10 +92,16 @@ impl Method {
 
     /// What its result looks like, as JSON Schema; `None` for one that has none yet.
     pub(crate) fn answers(&self, generator: &mut SchemaGenerator) -> Option<Value> {
-        match self.behind {
-            Behind::Handler { answers, .. } => Some(answers(generator).to_value()),
-            Behind::Nothing => None,
-        }
+        self.described().map(|row| (row.answers)(generator).to_value())
+    }
+
+    /// The types of its parameters and its result in TypeScript; `None` for those of other dialects.
+    fn shapes(&self) -> Option<(Shape, Shape)> {
+        self.described()?.shapes
+    }
+
+    fn described(&self) -> Option<&'static Described> {
+        table::DESCRIBED.iter().find(|row| row.dialect == self.dialect && row.name == self.name)
     }
 
     /// The type of its result without where it is written.
@@ -209,7 +221,7 @@ pub(crate) async fn call(caller: Caller, request: &Request) -> Result<String, Wi
 /// Makes a call whose parameters were checked.
 pub(crate) async fn make(method: &Method, caller: Caller, params: Value) -> Result<String, WireError> {
     match method.behind {
-        Behind::Handler { call: handler, .. } => {
+        Behind::Handler { call: handler } => {
             let keyed = (method.repeat == Repeat::Keyed).then(|| (caller.clone(), params.clone()));
             let call = async {
                 fault::pause("gateway.method.called").await;
@@ -327,7 +339,7 @@ mod tests {
     fn every_row_of_our_own_dialect_has_types_and_is_served() {
         let rows: Vec<_> = METHODS.iter().filter(|row| row.dialect == Dialect::Native).collect();
         assert!(rows.len() > 20);
-        assert!(rows.iter().all(|row| row.shapes.is_some() && row.is_served() && row.result != "Value"));
+        assert!(rows.iter().all(|row| row.shapes().is_some() && row.is_served() && row.result != "Value"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tidegate_protocol::api::{
 use tidegate_protocol::schema::Shape;
 
 use super::later::{CronAdd, CronRemove, CronUpdate};
-use super::{Behind, Method, Nothing, Repeat, read, schema_of};
+use super::{Behind, Described, Method, Nothing, Repeat, read, schema_of};
 use crate::dialect::native::{conversations, house, news, runs, watch};
 use crate::dialect::openclaw::answers::{Done, EmptyList, Null};
 use crate::dialect::openclaw::quiet::About;
@@ -53,7 +53,6 @@ macro_rules! methods {
                     repeat: Repeat::$repeat,
                     params: stringify!($params),
                     result: stringify!($result),
-                    shapes: shapes!($types $params, $result),
                     schema: { static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<$params>); &SCHEMA },
                     behind: Behind::Handler {
                         call: |caller, params| Box::pin(async move {
@@ -61,7 +60,6 @@ macro_rules! methods {
                             let answer: $result = $handler(caller, params).await?;
                             Ok(to_json(&answer))
                         }),
-                        answers: |types| types.subschema_for::<$result>(),
                     },
                 },)*
                 $(Method {
@@ -71,11 +69,21 @@ macro_rules! methods {
                     repeat: Repeat::$later_repeat,
                     params: stringify!($later_params),
                     result: "never",
-                    shapes: None,
                     schema: { static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<$later_params>); &SCHEMA },
                     behind: Behind::Nothing,
                 },)*
             )+
+        ];
+
+        /// What the generators want to know about the rows that are served. Apart from them, so that a program that
+        /// generates nothing does not carry it.
+        pub(super) static DESCRIBED: &[Described] = &[
+            $($(Described {
+                dialect: Dialect::$dialect,
+                name: $name,
+                shapes: shapes!($types $params, $result),
+                answers: |types| types.subschema_for::<$result>(),
+            },)*)+
         ];
     };
 }

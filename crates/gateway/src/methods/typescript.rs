@@ -8,7 +8,7 @@ use tidegate_protocol::api::CallProblem;
 use tidegate_protocol::schema::{Declarations, Shape};
 
 use super::{METHODS, answer_types};
-use crate::dialect::native::EVENTS;
+use crate::dialect::native::{EVENTS, PAYLOADS};
 use crate::ws::peer::Dialect;
 
 /// Our own dialect, then one namespace for each other: its methods with what they take and answer, and every type that
@@ -42,14 +42,14 @@ pub fn native_typescript() -> String {
     let mut declarations = Declarations::default();
     let mut methods = String::from("\nexport interface NativeMethods {\n");
     for row in METHODS {
-        if let Some((params, result)) = row.shapes {
+        if let Some((params, result)) = row.shapes() {
             let (params, result) = (params.name(&mut declarations), result.name(&mut declarations));
             let _ = writeln!(methods, "  \"{}\": {{ params: {params}; result: {result} }};", row.name);
         }
     }
     let mut events = String::from("\nexport interface NativeEvents {\n");
-    for event in EVENTS {
-        let _ = writeln!(events, "  \"{}\": {};", event.name, event.payload.name(&mut declarations));
+    for (event, payload) in EVENTS.iter().zip(PAYLOADS) {
+        let _ = writeln!(events, "  \"{event}\": {};", payload.name(&mut declarations));
     }
     let problem = Shape::of::<CallProblem>().name(&mut declarations);
     format!(

@@ -5,6 +5,7 @@
 //! the configuration before it.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tidegate_config::Loaded;
 use tidegate_gateway::{RestartAsk, Restarting};
@@ -14,13 +15,16 @@ use tidegate_storage::StoreError;
 use tokio::sync::mpsc;
 
 use super::host::Host;
-use super::plan::{Plan, Process};
+use super::plan::{Kept, Plan, Process};
 use crate::app::{config_file, now_ms};
 use crate::failure::{Failure, With as _};
 use crate::output::{complain, printable};
 use crate::signals::{Heard, Signals};
 use crate::texts::gateway as words;
 use crate::{Outcome, log};
+
+/// How long somebody who took the port has before it is tried again.
+const PORT_TRIED_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why a gateway does not just go on.
 enum Event {
@@ -110,6 +114,20 @@ impl Outside {
             }
         }
     }
+
+    /// Waits while nobody serves, and notes what is wanted; a signal to end is followed at once, for nothing drains.
+    async fn ended_within(&mut self, wait: Duration, wanted: &mut Wanted) -> Option<u8> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            tokio::select! {
+                heard = self.signals.heard() => match heard {
+                    Heard::End(_) => return Some(0),
+                    Heard::Reload => wanted.again = true,
+                },
+                () = tokio::time::sleep_until(until) => return None,
+            }
+        }
+    }
 }
 
 /// Whether the file holds something else than the gateway works with.
@@ -196,10 +214,37 @@ async fn give_way(
                 app.fill(words::FELL_BACK, &[("cause", &cause)])
             )));
             tracing::error!(code = %failure.code, cause = failure.message.en, "went on with the configuration before");
-            Host::start(process, Plan::new(process, before, Some(&kept)).await?).await?
+            let mut told = false;
+            loop {
+                match Box::pin(fall_back(process, &before, &kept)).await {
+                    Ok(next) => break next,
+                    Err(failure) if failure.code == ErrorCode::PortInUse => {
+                        if !std::mem::replace(&mut told, true) {
+                            say_that_it_waits(process, &failure);
+                        }
+                    }
+                    Err(failure) => return Err(failure),
+                }
+                if let Some(code) = outside.ended_within(PORT_TRIED_AGAIN, &mut wanted).await {
+                    return Ok(Next::Ended(ExitCode::from(code)));
+                }
+            }
         }
     };
     Ok(Next::Goes(Box::new(next), wanted.again))
+}
+
+/// Starts a gateway like the one before.
+async fn fall_back(process: &Process<'_>, before: &Loaded, kept: &Kept) -> Result<Host, Failure> {
+    Host::start(process, Plan::new(process, before.clone(), Some(kept)).await?).await
+}
+
+/// Somebody took the port in the moment in which nobody held it. A gateway that was at work does not end over that.
+fn say_that_it_waits(process: &Process<'_>, failure: &Failure) {
+    let cause = process.app.message(&failure.message).to_owned();
+    let told = process.app.fill(words::WAITS_FOR_PORT, &[("cause", &cause)]);
+    complain(&printable(&format!("[{}] {told}", failure.code)));
+    tracing::error!(cause = failure.message.en, "waits for the port that it had");
 }
 
 /// The new configuration holds: it is the one to fall back to, and the log follows it.

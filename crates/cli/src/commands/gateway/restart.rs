@@ -44,6 +44,7 @@ pub(in crate::commands) fn restart(app: &App, _command: &'static Command, parsed
             let message = words::RESTART_FELL_BACK.with(&[("log", &log.display())]);
             return Err(Failure::new(ErrorCode::ConfigInvalid, message));
         }
+        mention_other_port(app, &home, &live)?;
         if parsed.has("json") {
             print_json(&json!({ "restarted": true, "url": live["address"], "pid": live["pid"] }))?;
         } else {
@@ -52,6 +53,17 @@ pub(in crate::commands) fn restart(app: &App, _command: &'static Command, parsed
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// A port that somebody gave by hand is stronger than the one in the file. Whoever changed the file wonders.
+fn mention_other_port(app: &App, home: &Home, live: &Value) -> Result<(), Failure> {
+    let written = app.config(home)?.config.gateway.port;
+    let given = live["address"].as_str().and_then(|url| url.rsplit(':').next()?.parse::<u16>().ok());
+    // A port of 0 in the file is any port.
+    if let Some(given) = given.filter(|given| written != 0 && *given != written) {
+        complain(&app.fill(words::PORT_STAYS, &[("port", &written), ("given", &given)]));
+    }
+    Ok(())
 }
 
 /// Waits for a gateway that is younger than the question.

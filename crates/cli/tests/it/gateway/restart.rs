@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -238,6 +238,54 @@ fn a_restart_that_fails_goes_on_with_the_configuration_before() {
     let done = live.end();
     assert!(done.stderr.contains("[PORT_IN_USE]"), "it is told loudly: {done:?}");
     settled(&home);
+}
+
+#[test]
+fn a_gateway_whose_port_was_taken_while_a_restart_failed_waits_for_it() {
+    let foreign = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = foreign.local_addr().unwrap().port();
+    let (home, live) = on_port(port, "");
+    let conversation = home.ask("before");
+    home.write_config(&format!("{{ gateway: {{ port: {port}, bind: 'lan' }} }}\n"));
+    live.signal(Signal::HUP);
+    // In the moment between the gateway that ends and the one that cannot start.
+    let begin = Instant::now();
+    let thief = loop {
+        if let Ok(thief) = TcpListener::bind(("127.0.0.1", port)) {
+            break thief;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "the port was never let go");
+    };
+    let waits = |log: &str| log.contains("waits for the port that it had").then_some(());
+    eventually("it waits", || waits(&fs::read_to_string(home.root().join("logs/gateway.log")).ok()?));
+    drop(thief);
+    eventually("it is back", || {
+        let status = live.try_http("GET", "/api/v1/status", &Value::Null)?.json();
+        (status["pid"] == live.pid() && status["ready"] == true).then_some(())
+    });
+    assert_eq!(home.ask("after")["sessionId"], conversation["sessionId"]);
+    live.end();
+    settled(&home);
+}
+
+#[test]
+fn whoever_gave_a_port_is_told_that_one_in_the_file_is_not_taken() {
+    let (given, written) = free_ports();
+    let home = Home::new();
+    home.write_config(&format!("{{ gateway: {{ port: {given} }} }}\n"));
+    let live = Live::with(home.call(&["up", "--json", "--port", &given.to_string()]), home.root());
+    let quiet = home.call(&["gateway", "restart"]).ok();
+    assert!(!quiet.stderr.contains("--port"), "{quiet:?}");
+    home.write_config(&format!("{{ gateway: {{ port: {written} }} }}\n"));
+    let told = home.call(&["gateway", "restart"]).ok();
+    for part in
+        [&format!("gateway.port is {written}"), &format!("--port, which is stronger: it stays on {given}")]
+    {
+        assert!(told.stderr.contains(part.as_str()), "{part}: {told:?}");
+    }
+    let json = home.call(&["gateway", "restart", "--json"]).json();
+    assert_eq!(json["url"], format!("http://127.0.0.1:{given}"), "{json}");
+    live.end();
 }
 
 #[test]

@@ -39,17 +39,13 @@ const PROTOCOL: u32 = 1;
 /// How often a tick is told.
 pub(crate) const TICK: Duration = Duration::from_secs(15);
 
-/// An event and what it carries.
-pub(crate) struct Event {
-    pub(crate) name: &'static str,
-    pub(crate) payload: Shape,
-}
-
 macro_rules! events {
     ($($name:literal $payload:ty;)+) => {
         /// Everything that is told.
-        pub(crate) const EVENTS: &[Event] =
-            &[$(Event { name: $name, payload: Shape::of::<$payload>() }),+];
+        pub(crate) static EVENTS: &[&str] = &[$($name),+];
+
+        /// What each carries, in their order; only generators ask.
+        pub(crate) static PAYLOADS: &[Shape] = &[$(Shape::of::<$payload>()),+];
     };
 }
 
@@ -115,7 +111,7 @@ pub(crate) fn enter(gate: &Gate, language: Language) -> Option<Arc<Peer>> {
                 max_requests: REQUESTS,
             },
             methods: methods::advertised(Dialect::Native).into_iter().map(str::to_owned).collect(),
-            events: EVENTS.iter().map(|event| event.name.to_owned()).collect(),
+            events: EVENTS.iter().map(|&event| event.to_owned()).collect(),
         };
         Some(frame::event("hello", &frame::to_json(&hello), None, None).into())
     };
